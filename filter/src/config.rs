@@ -1,0 +1,427 @@
+//! The plugin configuration: read once, refused as a whole when anything in it is wrong, valid from then on.
+//!
+//! A configuration that arms a gate which nobody can decide is refused: a bad policy must never become no policy.
+//! This is the only module that knows the operator's JSON.
+
+mod check;
+mod error;
+mod keys;
+mod schema;
+
+use serde_json::{Map, Value};
+
+pub use error::ConfigError;
+pub use schema::json_schema;
+
+use crate::glob::{PathGlob, WordGlob};
+use crate::json;
+use crate::limits;
+use crate::request::query::SensitiveNames;
+use check::{child, text_of, texts_of, whole_of};
+
+/// A configuration without a contradiction.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The name under which approvals are filed and read.
+    pub listener_name: String,
+    /// How the Control Plane is reached; `None` means there is none.
+    pub control_plane: Option<ControlPlaneConfig>,
+    /// Largest body of a held request, in bytes.
+    pub max_body_bytes: usize,
+    /// Query parameters whose values nobody is shown.
+    pub sensitive_names: SensitiveNames,
+    /// Environment variable with the key that binds redacted values where there is no sidecar token.
+    pub redaction_key_env: Option<String>,
+    /// The policy, in order.
+    pub rules: Vec<RuleConfig>,
+}
+
+/// How the Control Plane is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ControlPlaneConfig {
+    /// Envoy cluster name.
+    pub cluster: String,
+    /// Host header of the calls.
+    pub authority: String,
+    /// Kept in front of `/api/...`; empty or `/x` without a trailing slash.
+    pub path_prefix: String,
+    /// Environment variable with the raw sidecar token; `None` where another filter adds the credential.
+    pub token_env: Option<String>,
+    /// Time a call may take, in milliseconds; never 0.
+    pub timeout_ms: u32,
+}
+
+/// One rule of the policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleConfig {
+    /// For the operator's log.
+    pub name: String,
+    /// Upper-case methods; empty means every method.
+    pub methods: Vec<String>,
+    /// Host globs; empty means every host.
+    pub hosts: Vec<WordGlob>,
+    /// Path globs; empty means every path.
+    pub paths: Vec<PathGlob>,
+    /// What happens to a request that the rule meets.
+    pub action: Action,
+}
+
+/// What a rule does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// The request passes.
+    Allow,
+    /// The request is refused.
+    Deny {
+        /// The whole text of the refusal.
+        message: String,
+    },
+    /// The request waits for a person.
+    RequireApproval {
+        /// The Control Plane's rule that says who approves.
+        approval_rule: String,
+        /// First words of the denial.
+        message: String,
+    },
+}
+
+const DEFAULT_MESSAGE: &str = "statement held for human approval";
+const DEFAULT_DENY_MESSAGE: &str = "denied by policy";
+const DEFAULT_TOKEN_ENV: &str = "HOOP_SIDECAR_TOKEN";
+
+impl Config {
+    /// Reads a plugin configuration.
+    ///
+    /// # Errors
+    ///
+    /// With the first thing that is wrong: its place, what was found, what is allowed, and the remedy.
+    pub fn parse(text: &[u8]) -> Result<Self, ConfigError> {
+        let document = document(text)?;
+        check::object(&document, &keys::ROOT, "")?;
+        let Value::Object(entries) = &document else {
+            return Err(ConfigError::new(
+                "",
+                "found no object",
+                "write a JSON object",
+            ));
+        };
+        let mode = mode_of(entries, "")?;
+        let control_plane = entries
+            .get("control_plane")
+            .and_then(Value::as_object)
+            .map(control_plane)
+            .transpose()?;
+        let listener_message = text_of(entries, "message").unwrap_or(DEFAULT_MESSAGE);
+        let rules = entries
+            .get("rules")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_object)
+            .enumerate()
+            .map(|(at, rule_entries)| {
+                let context = RuleContext {
+                    at,
+                    listener_message,
+                    listener_mode: mode,
+                    has_plane: control_plane.is_some(),
+                };
+                rule(rule_entries, &context)
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        if mode.is_some()
+            && !rules
+                .iter()
+                .any(|rule| matches!(rule.action, Action::RequireApproval { .. }))
+        {
+            return Err(ConfigError::new(
+                "/approval_mode",
+                "a mode is set, but no rule requires an approval",
+                "remove approval_mode, or add a rule with \"action\": \"require_approval\"",
+            ));
+        }
+        let max_body_bytes =
+            whole_of(entries, "max_body_bytes").and_then(|bytes| usize::try_from(bytes).ok());
+        Ok(Self {
+            listener_name: text_of(entries, "listener_name")
+                .unwrap_or_default()
+                .to_owned(),
+            control_plane,
+            max_body_bytes: max_body_bytes.unwrap_or(limits::DEFAULT_MAX_BODY_BYTES),
+            sensitive_names: SensitiveNames::with(&texts_of(entries, "sensitive_query_params")),
+            redaction_key_env: variable_name(entries, "redaction_key_env", "")?,
+            rules,
+        })
+    }
+}
+
+fn document(text: &[u8]) -> Result<Value, ConfigError> {
+    if text.is_empty() {
+        return Err(ConfigError::new(
+            "",
+            "the plugin configuration is empty",
+            "set `configuration` of the wasm filter to a google.protobuf.Struct with at least listener_name",
+        ));
+    }
+    if text.len() > limits::CONFIG_BYTES {
+        let problem = format!(
+            "found {} bytes, at most {} are read",
+            text.len(),
+            limits::CONFIG_BYTES
+        );
+        return Err(ConfigError::new(
+            "",
+            problem,
+            "split the policy over several listeners",
+        ));
+    }
+    json::parse(text).map_err(|fault| {
+        ConfigError::new(
+            "",
+            format!("this is not JSON that can be trusted: {fault}"),
+            "correct the JSON, each key once",
+        )
+    })
+}
+
+fn control_plane(entries: &Map<String, Value>) -> Result<ControlPlaneConfig, ConfigError> {
+    let place = "/control_plane";
+    let authority = text_of(entries, "authority").unwrap_or_default();
+    if !authority.bytes().all(|byte| byte.is_ascii_graphic())
+        || authority.contains(['/', '@', '?', '#'])
+    {
+        return Err(ConfigError::new(
+            &child(place, "authority"),
+            format!("found {authority:?}, allowed is a host with an optional port"),
+            "write host or host:port, without scheme, path or user",
+        ));
+    }
+    let prefix = text_of(entries, "path_prefix")
+        .unwrap_or_default()
+        .trim_end_matches('/');
+    let good_prefix = prefix.is_empty()
+        || (prefix.starts_with('/')
+            && prefix.bytes().all(|byte| byte.is_ascii_graphic())
+            && !prefix.contains(['?', '#', '\\']));
+    if !good_prefix {
+        return Err(ConfigError::new(
+            &child(place, "path_prefix"),
+            format!("found {prefix:?}, allowed is a path that begins with \"/\""),
+            "write a path such as \"/hoop\", without query or fragment",
+        ));
+    }
+    let sends_token = text_of(entries, "credential") != Some("none");
+    let token_env = variable_name(entries, "token_env", place)?;
+    if !sends_token && token_env.is_some() {
+        return Err(ConfigError::new(
+            &child(place, "token_env"),
+            "credential is \"none\", so the token would not be used",
+            "remove token_env, or set credential to \"token\"",
+        ));
+    }
+    let timeout_ms = whole_of(entries, "timeout_ms").and_then(|time| u32::try_from(time).ok());
+    Ok(ControlPlaneConfig {
+        cluster: text_of(entries, "cluster").unwrap_or_default().to_owned(),
+        authority: authority.to_owned(),
+        path_prefix: prefix.to_owned(),
+        token_env: sends_token.then(|| token_env.unwrap_or_else(|| DEFAULT_TOKEN_ENV.to_owned())),
+        timeout_ms: timeout_ms.unwrap_or(limits::DEFAULT_PLANE_TIMEOUT_MS),
+    })
+}
+
+fn variable_name(
+    entries: &Map<String, Value>,
+    key: &str,
+    place: &str,
+) -> Result<Option<String>, ConfigError> {
+    let Some(name) = text_of(entries, key) else {
+        return Ok(None);
+    };
+    if name.contains('=') || !name.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(ConfigError::new(
+            &child(place, key),
+            "found a text that cannot name an environment variable",
+            "write the variable's name here, never the secret itself",
+        ));
+    }
+    Ok(Some(name.to_owned()))
+}
+
+/// What a rule needs to know of its surroundings.
+struct RuleContext<'c> {
+    at: usize,
+    listener_message: &'c str,
+    listener_mode: Option<Mode>,
+    has_plane: bool,
+}
+
+fn rule(
+    entries: &Map<String, Value>,
+    context: &RuleContext<'_>,
+) -> Result<RuleConfig, ConfigError> {
+    let place = format!("/rules/{}", context.at);
+    let action = action(entries, context, &place)?;
+    let empty = Map::new();
+    let conditions = entries
+        .get("match")
+        .and_then(Value::as_object)
+        .unwrap_or(&empty);
+    let match_place = child(&place, "match");
+    let name =
+        text_of(entries, "name").map_or_else(|| format!("rules[{}]", context.at), str::to_owned);
+    Ok(RuleConfig {
+        name,
+        methods: methods(conditions, &match_place)?,
+        hosts: hosts(conditions, &match_place)?,
+        paths: paths(conditions, &match_place)?,
+        action,
+    })
+}
+
+fn action(
+    entries: &Map<String, Value>,
+    context: &RuleContext<'_>,
+    place: &str,
+) -> Result<Action, ConfigError> {
+    let mode = mode_of(entries, place)?;
+    let approval_rule = text_of(entries, "approval_rule");
+    let message = text_of(entries, "message");
+    let word = text_of(entries, "action").unwrap_or_default();
+    if word == "allow" || word == "deny" {
+        for (key, present) in [
+            ("approval_rule", approval_rule.is_some()),
+            ("approval_mode", mode.is_some()),
+        ] {
+            if present {
+                return Err(ConfigError::new(
+                    &child(place, key),
+                    format!("this key has no meaning with \"action\": {word:?}"),
+                    format!("remove {key}, or set action to \"require_approval\""),
+                ));
+            }
+        }
+    }
+    if word == "deny" {
+        return Ok(Action::Deny {
+            message: message.unwrap_or(DEFAULT_DENY_MESSAGE).to_owned(),
+        });
+    }
+    if word == "allow" {
+        return match message {
+            None => Ok(Action::Allow),
+            Some(_) => Err(ConfigError::new(
+                &child(place, "message"),
+                "a request that passes gets no message",
+                "remove message, or choose another action",
+            )),
+        };
+    }
+    let Some(approval_rule) = approval_rule else {
+        return Err(ConfigError::new(
+            &child(place, "approval_rule"),
+            "this key is required with \"action\": \"require_approval\" and missing: nobody could decide",
+            "name the Control Plane's approval rule, such as \"billing-approvers\"",
+        ));
+    };
+    if !context.has_plane {
+        return Err(ConfigError::new(
+            "/control_plane",
+            format!(
+                "this key is missing, but {place} requires an approval that only a Control Plane can give"
+            ),
+            "add control_plane with cluster and authority",
+        ));
+    }
+    if mode.or(context.listener_mode).is_none() {
+        return Err(ConfigError::new(
+            "/approval_mode",
+            format!("this key is missing, but {place} requires an approval; allowed is \"return\""),
+            "add \"approval_mode\": \"return\": the default of the contract, \"hold\", is not built yet",
+        ));
+    }
+    Ok(Action::RequireApproval {
+        approval_rule: approval_rule.to_owned(),
+        message: message.unwrap_or(context.listener_message).to_owned(),
+    })
+}
+
+/// How a held request is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Return,
+}
+
+/// The mode under either of its two names; both at once must agree (contract 3.1).
+fn mode_of(entries: &Map<String, Value>, place: &str) -> Result<Option<Mode>, ConfigError> {
+    let (new, old) = (
+        text_of(entries, "approval_mode"),
+        text_of(entries, "review_mode"),
+    );
+    if let (Some(new), Some(old)) = (new, old)
+        && new != old
+    {
+        return Err(ConfigError::new(
+            &child(place, "review_mode"),
+            format!("found {old:?}, but approval_mode says {new:?}"),
+            "set approval_mode or review_mode, not both",
+        ));
+    }
+    Ok(new.or(old).map(|_| Mode::Return))
+}
+
+fn methods(conditions: &Map<String, Value>, place: &str) -> Result<Vec<String>, ConfigError> {
+    let place = child(place, "methods");
+    texts_of(conditions, "methods")
+        .into_iter()
+        .enumerate()
+        .map(
+            |(at, method)| match http::Method::from_bytes(method.as_bytes()) {
+                Ok(_) => Ok(method.to_ascii_uppercase()),
+                Err(_) => Err(ConfigError::new(
+                    &format!("{place}/{at}"),
+                    format!("found {method:?}, which is no HTTP method"),
+                    "write a method such as \"POST\"; leave methods out to match every method",
+                )),
+            },
+        )
+        .collect()
+}
+
+fn hosts(conditions: &Map<String, Value>, place: &str) -> Result<Vec<WordGlob>, ConfigError> {
+    let place = child(place, "hosts");
+    texts_of(conditions, "hosts")
+        .into_iter()
+        .enumerate()
+        .map(|(at, host)| {
+            let has_port = !host.starts_with('[') && host.contains(':');
+            if has_port || host.contains(['/', '@', ' ']) || !host.is_ascii() {
+                return Err(ConfigError::new(
+                    &format!("{place}/{at}"),
+                    format!("found {host:?}, allowed is a host name or a glob such as \"*.example.com\""),
+                    "write the host alone, without scheme, port or path (an internationalised name in its xn-- form)",
+                ));
+            }
+            Ok(WordGlob::parse(host.trim_end_matches('.')))
+        })
+        .collect()
+}
+
+fn paths(conditions: &Map<String, Value>, place: &str) -> Result<Vec<PathGlob>, ConfigError> {
+    let place = child(place, "paths");
+    texts_of(conditions, "paths")
+        .into_iter()
+        .enumerate()
+        .map(|(at, pattern)| {
+            PathGlob::parse(&pattern).map_err(|fault| {
+                ConfigError::new(
+                    &format!("{place}/{at}"),
+                    format!("the glob {pattern:?} {fault}"),
+                    "write the decoded path with * and **, such as \"/payments/**\"",
+                )
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

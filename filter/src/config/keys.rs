@@ -1,0 +1,227 @@
+//! The operator's JSON as a table: every key, its type, its bounds and its meaning. The checker and the published
+//! JSON Schema both read this table, so that they cannot disagree.
+
+use crate::limits;
+
+/// An object of the configuration.
+#[derive(Debug)]
+pub(super) struct ObjectSpec {
+    /// Its keys in the order in which the documentation lists them.
+    pub keys: &'static [KeySpec],
+}
+
+/// One key.
+#[derive(Debug)]
+pub(super) struct KeySpec {
+    pub name: &'static str,
+    pub kind: Kind,
+    pub required: bool,
+    /// One sentence for the schema.
+    pub meaning: &'static str,
+}
+
+/// What a key's value may be.
+#[derive(Debug)]
+pub(super) enum Kind {
+    /// A text without control characters, of a bounded length, not blank.
+    Text {
+        longest: usize,
+    },
+    /// One of a few words.
+    Word(&'static [&'static str]),
+    /// A whole number within bounds, both included.
+    Whole {
+        lowest: u64,
+        highest: u64,
+    },
+    /// A list of such texts, not empty.
+    Texts {
+        longest: usize,
+    },
+    Object(&'static ObjectSpec),
+    Objects {
+        of: &'static ObjectSpec,
+        most: usize,
+    },
+}
+
+const NAME: Kind = Kind::Text {
+    longest: limits::NAME_BYTES,
+};
+const NAMES: Kind = Kind::Texts {
+    longest: limits::NAME_BYTES,
+};
+const MESSAGE: Kind = Kind::Text {
+    longest: limits::MESSAGE_BYTES,
+};
+
+/// The modes of this version. `hold` is part of the contract and not built yet: a configuration that asks for it
+/// must not silently get something else.
+pub(super) const MODES: &[&str] = &["return"];
+
+pub(super) const ACTIONS: &[&str] = &["allow", "deny", "require_approval", "require_review"];
+
+const fn key(name: &'static str, kind: Kind, meaning: &'static str) -> KeySpec {
+    KeySpec {
+        name,
+        kind,
+        required: false,
+        meaning,
+    }
+}
+
+const fn required(name: &'static str, kind: Kind, meaning: &'static str) -> KeySpec {
+    KeySpec {
+        name,
+        kind,
+        required: true,
+        meaning,
+    }
+}
+
+/// The whole plugin configuration.
+pub(super) static ROOT: ObjectSpec = ObjectSpec {
+    keys: &[
+        required(
+            "listener_name",
+            NAME,
+            "The name under which approvals are filed and read, as the Control Plane knows this listener.",
+        ),
+        key(
+            "control_plane",
+            Kind::Object(&CONTROL_PLANE),
+            "How the Control Plane is reached; absent means there is none.",
+        ),
+        key(
+            "approval_mode",
+            Kind::Word(MODES),
+            "What a held request gets: `return` answers 403 at once and the client resends after the approval.",
+        ),
+        key(
+            "review_mode",
+            Kind::Word(MODES),
+            "Earlier spelling of `approval_mode`.",
+        ),
+        key(
+            "message",
+            MESSAGE,
+            "First words of every denial that is about an approval; `statement held for human approval` by default.",
+        ),
+        key(
+            "max_body_bytes",
+            Kind::Whole {
+                lowest: 1,
+                highest: 1_048_576,
+            },
+            "Largest body, in bytes, of a request that a rule holds; a larger one is refused and not filed. 65536 by default.",
+        ),
+        key(
+            "sensitive_query_params",
+            NAMES,
+            "Names of query parameters that carry credentials, added to the built-in list. Their values are shown to nobody.",
+        ),
+        key(
+            "redaction_key_env",
+            NAME,
+            "Environment variable of the VM with a secret that binds redacted query values where the VM has no sidecar token.",
+        ),
+        key(
+            "rules",
+            Kind::Objects {
+                of: &RULE,
+                most: limits::RULES,
+            },
+            "The policy: the first rule that matches decides; a request that no rule matches passes.",
+        ),
+    ],
+};
+
+static CONTROL_PLANE: ObjectSpec = ObjectSpec {
+    keys: &[
+        required(
+            "cluster",
+            NAME,
+            "The Envoy cluster that reaches the Control Plane.",
+        ),
+        required(
+            "authority",
+            NAME,
+            "The Host header of calls to the Control Plane.",
+        ),
+        key(
+            "path_prefix",
+            NAME,
+            "A path kept in front of `/api/...`, such as `/hoop`.",
+        ),
+        key(
+            "token_env",
+            NAME,
+            "Environment variable of the VM that holds the raw sidecar token; `HOOP_SIDECAR_TOKEN` by default.",
+        ),
+        key(
+            "credential",
+            Kind::Word(&["none", "token"]),
+            "`token` sends the sidecar token; `none` means that another filter on that cluster adds the credential. `token` by default.",
+        ),
+        key(
+            "timeout_ms",
+            Kind::Whole {
+                lowest: 1,
+                highest: 600_000,
+            },
+            "Time, in milliseconds, that one call to the Control Plane may take. 10000 by default.",
+        ),
+    ],
+};
+
+static RULE: ObjectSpec = ObjectSpec {
+    keys: &[
+        key("name", NAME, "A name for the operator's log."),
+        key(
+            "match",
+            Kind::Object(&MATCH),
+            "Which requests the rule meets; absent means every request.",
+        ),
+        required(
+            "action",
+            Kind::Word(ACTIONS),
+            "What happens to a request that the rule meets.",
+        ),
+        key(
+            "approval_rule",
+            NAME,
+            "The Control Plane's rule that says who approves; required with `require_approval`.",
+        ),
+        key(
+            "approval_mode",
+            Kind::Word(MODES),
+            "Overrides the listener's `approval_mode` for this rule.",
+        ),
+        key(
+            "review_mode",
+            Kind::Word(MODES),
+            "Earlier spelling of `approval_mode`.",
+        ),
+        key(
+            "message",
+            MESSAGE,
+            "Overrides the listener's `message` for this rule; the whole text of a `deny` rule.",
+        ),
+    ],
+};
+
+static MATCH: ObjectSpec = ObjectSpec {
+    keys: &[
+        key("methods", NAMES, "Methods, compared without letter case."),
+        key(
+            "hosts",
+            NAMES,
+            "Host names without port; `*` stands for any run of characters.",
+        ),
+        key(
+            "paths",
+            NAMES,
+            "Globs on the canonical path: `*` within a segment, `**` for any number of segments, so `/a/**` also meets `/a`.",
+        ),
+    ],
+};

@@ -1,0 +1,12 @@
+//! The Control Plane as the gate sees it: calls out, answers in. The only module that knows the plane's JSON.
+//!
+//! Only [`read_filing`] can make a [`Release`], and only from an answer that says `forward: true` beside a canonical
+//! id: a dead plane, which Envoy answers for with a 503 of its own, can never look like the plane's word.
+
+mod answers;
+mod calls;
+
+pub use answers::{
+    ApprovalView, Filing, PlaneAnswer, PlaneFault, ReadFault, Release, read_approval, read_filing,
+};
+pub use calls::{ControlPlane, Credential, CredentialUnfit, PlaneCall};

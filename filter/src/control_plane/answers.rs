@@ -1,0 +1,329 @@
+//! The strict reading of the Control Plane's answers, and the only maker of a [`Release`].
+
+use serde_json::{Map, Value};
+
+use crate::approval::{ApprovalId, SafeToken, Status};
+use crate::json;
+use crate::limits;
+
+/// The right to forward one held request once. Made here and nowhere else, from `forward: true`; not to be copied.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Release {
+    id: ApprovalId,
+}
+
+impl Release {
+    /// The approval that was spent for it.
+    #[must_use]
+    pub const fn id(&self) -> &ApprovalId {
+        &self.id
+    }
+}
+
+/// An answer as it came, not yet believed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlaneAnswer {
+    status: Option<u16>,
+    is_json: bool,
+    body: Option<Vec<u8>>,
+}
+
+impl PlaneAnswer {
+    /// Takes an answer from the host: its headers (none after a reset), and its body; `None` for a body over
+    /// [`limits::PLANE_ANSWER_BYTES`].
+    #[must_use]
+    pub fn new<'h>(
+        headers: impl Iterator<Item = (&'h str, &'h [u8])>,
+        body: Option<Vec<u8>>,
+    ) -> Self {
+        let (mut status, mut is_json) = (None, false);
+        for (name, value) in headers {
+            match name {
+                ":status" => {
+                    status = std::str::from_utf8(value)
+                        .ok()
+                        .and_then(|text| text.parse().ok())
+                }
+                "content-type" => is_json = is_json_type(value),
+                _ => {}
+            }
+        }
+        Self {
+            status,
+            is_json,
+            body,
+        }
+    }
+}
+
+fn is_json_type(value: &[u8]) -> bool {
+    let essence = value.split(|byte| *byte == b';').next().unwrap_or_default();
+    essence
+        .trim_ascii()
+        .eq_ignore_ascii_case(b"application/json")
+}
+
+/// Why an answer releases and reports nothing. For the operator's log; a client never reads it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlaneFault {
+    /// `forward: true` without a canonical id beside it.
+    #[error("the answer forwards without naming a canonical approval id")]
+    ForwardWithoutId,
+    /// A field is missing or has the wrong type.
+    #[error("the answer has no usable field {0:?}")]
+    FieldMissing(&'static str),
+    /// The connection ended before an answer.
+    #[error("no answer: the connection was reset")]
+    NoAnswer,
+    /// Not `application/json`, or not a JSON object without repeated keys.
+    #[error("the answer is no JSON object")]
+    NotJson,
+    /// The answer is about another approval.
+    #[error("the answer is about another approval")]
+    OtherApproval,
+    /// A status that is no answer to this call; with the plane's own words where it gave some. Envoy itself answers 503
+    /// for a plane that is down and 504 for one that is late.
+    #[error("answered with status {status}{}", quoted(.message.as_deref()))]
+    Status {
+        /// The status code.
+        status: u16,
+        /// The plane's `message`, cleaned and bounded.
+        message: Option<String>,
+    },
+    /// More than [`limits::PLANE_ANSWER_BYTES`].
+    #[error("the answer is larger than {} bytes", limits::PLANE_ANSWER_BYTES)]
+    TooLarge,
+    /// The host would not send the call: unknown cluster, no healthy host, unresolved name.
+    #[error("the call could not be sent: check that the cluster exists and has a healthy host")]
+    Unsent,
+}
+
+fn quoted(message: Option<&str>) -> String {
+    message
+        .map(|text| format!(": {text:?}"))
+        .unwrap_or_default()
+}
+
+/// What the plane says to a filing.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Filing {
+    /// The statement is not released.
+    Held {
+        /// The approval; `None` where the plane named none that is safe to repeat.
+        id: Option<SafeToken>,
+        /// Where it stands.
+        status: Status,
+    },
+    /// The approval was spent for this request.
+    Released(Release),
+}
+
+/// Reads the answer to a filing (contract 1.4).
+///
+/// # Errors
+///
+/// When the answer cannot be trusted to be the plane's word. The request must be refused.
+pub fn read_filing(answer: &PlaneAnswer) -> Result<Filing, PlaneFault> {
+    let entries = trusted_object(answer, &[200, 201])?;
+    let forward = entries
+        .get("forward")
+        .and_then(Value::as_bool)
+        .ok_or(PlaneFault::FieldMissing("forward"))?;
+    let review = entries.get("review").and_then(Value::as_object);
+    let id = review.and_then(|review| text(review, "id"));
+    if forward {
+        let id = id
+            .and_then(ApprovalId::parse_canonical)
+            .ok_or(PlaneFault::ForwardWithoutId)?;
+        return Ok(Filing::Released(Release { id }));
+    }
+    let review = review.ok_or(PlaneFault::FieldMissing("review"))?;
+    Ok(Filing::Held {
+        id: id.and_then(SafeToken::parse),
+        status: text(review, "status").map_or(Status::Unknown(None), Status::parse),
+    })
+}
+
+/// One approval as the plane reports it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApprovalView {
+    /// Its id.
+    pub id: ApprovalId,
+    /// Where it stands.
+    pub status: Status,
+    /// The listener that filed it.
+    pub listener_name: String,
+    /// The rule that says who approves.
+    pub approval_rule: String,
+    /// When it was filed, RFC 3339.
+    pub created_at: String,
+    /// When it was decided, RFC 3339.
+    pub decided_at: Option<String>,
+    /// Why it was rejected.
+    pub rejection_reason: Option<String>,
+    /// When it ends, RFC 3339.
+    pub expires_at: Option<String>,
+}
+
+/// Why an approval could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReadFault {
+    /// The plane does not know this route: a 404 that is not its own JSON (contract 1.2).
+    #[error("the control plane has no route to read an approval: it is older than this filter")]
+    PlaneTooOld,
+    /// The answer cannot be trusted.
+    #[error(transparent)]
+    Plane(#[from] PlaneFault),
+    /// The plane's own word that there is no such approval of this sidecar.
+    #[error("the approval is unknown on this sidecar")]
+    Unknown,
+    /// A time that RFC 3339 cannot write, such as a year above 9999.
+    #[error("the answer holds a time that cannot be written")]
+    Unwritable,
+}
+
+/// Reads the answer to a read of one approval (contract 1.6).
+///
+/// # Errors
+///
+/// When there is no such approval, or the answer cannot be trusted.
+pub fn read_approval(answer: &PlaneAnswer, asked: &ApprovalId) -> Result<ApprovalView, ReadFault> {
+    if answer.status == Some(404) {
+        let own_word = object_of(answer).is_ok_and(|entries| text(&entries, "message").is_some());
+        return Err(if own_word {
+            ReadFault::Unknown
+        } else {
+            ReadFault::PlaneTooOld
+        });
+    }
+    let entries = trusted_object(answer, &[200])?;
+    let id = text(&entries, "id")
+        .and_then(ApprovalId::parse_canonical)
+        .ok_or(PlaneFault::FieldMissing("id"))?;
+    if id != *asked {
+        return Err(PlaneFault::OtherApproval.into());
+    }
+    let status = text(&entries, "status")
+        .map(Status::parse)
+        .ok_or(PlaneFault::FieldMissing("status"))?;
+    Ok(ApprovalView {
+        id,
+        status,
+        listener_name: required_text(&entries, "listener_name")?,
+        approval_rule: required_text(&entries, "approval_rule")?,
+        created_at: time(&entries, "created_at")?.ok_or(PlaneFault::FieldMissing("created_at"))?,
+        decided_at: time(&entries, "decided_at")?,
+        rejection_reason: text(&entries, "rejection_reason")
+            .filter(|reason| !reason.is_empty())
+            .map(str::to_owned),
+        expires_at: time(&entries, "expires_at")?,
+    })
+}
+
+/// A JSON object under one of the statuses that answer this call; anything else is not the plane's word.
+fn trusted_object(
+    answer: &PlaneAnswer,
+    statuses: &[u16],
+) -> Result<Map<String, Value>, PlaneFault> {
+    let status = answer.status.ok_or(PlaneFault::NoAnswer)?;
+    if !statuses.contains(&status) {
+        let message = object_of(answer)
+            .ok()
+            .and_then(|entries| text(&entries, "message").map(cleaned));
+        return Err(PlaneFault::Status { status, message });
+    }
+    object_of(answer)
+}
+
+fn object_of(answer: &PlaneAnswer) -> Result<Map<String, Value>, PlaneFault> {
+    let body = answer.body.as_deref().ok_or(PlaneFault::TooLarge)?;
+    if !answer.is_json {
+        return Err(PlaneFault::NotJson);
+    }
+    match json::parse(body) {
+        Ok(Value::Object(entries)) => Ok(entries),
+        Ok(
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_),
+        )
+        | Err(_) => Err(PlaneFault::NotJson),
+    }
+}
+
+fn cleaned(message: &str) -> String {
+    let mut text = String::new();
+    for character in message.chars().filter(|character| !character.is_control()) {
+        if text.len().saturating_add(character.len_utf8()) > limits::PLANE_MESSAGE_BYTES {
+            break;
+        }
+        text.push(character);
+    }
+    text
+}
+
+fn text<'v>(entries: &'v Map<String, Value>, name: &str) -> Option<&'v str> {
+    entries.get(name).and_then(Value::as_str)
+}
+
+fn required_text(entries: &Map<String, Value>, name: &'static str) -> Result<String, PlaneFault> {
+    text(entries, name)
+        .map(str::to_owned)
+        .ok_or(PlaneFault::FieldMissing(name))
+}
+
+/// A time as the plane wrote it, when it is one; `None` where it is null or absent.
+fn time(entries: &Map<String, Value>, name: &'static str) -> Result<Option<String>, ReadFault> {
+    match entries.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) if is_rfc3339(text) => Ok(Some(text.clone())),
+        Some(Value::String(text)) if has_long_year(text) => Err(ReadFault::Unwritable),
+        Some(
+            Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_)
+            | Value::Object(_),
+        ) => Err(PlaneFault::FieldMissing(name).into()),
+    }
+}
+
+/// The shape of RFC 3339, 5.6; the values of its fields are the plane's business.
+fn is_rfc3339(text: &str) -> bool {
+    let shape_of_start = b"dddd-dd-ddTdd:dd:dd";
+    let Some((start, rest)) = text.as_bytes().split_at_checked(shape_of_start.len()) else {
+        return false;
+    };
+    let fits = |shape: &[u8], text: &[u8]| {
+        shape.len() == text.len()
+            && shape.iter().zip(text).all(|(wanted, found)| match wanted {
+                b'd' => found.is_ascii_digit(),
+                other => other.eq_ignore_ascii_case(found),
+            })
+    };
+    let zone = match rest.strip_prefix(b".") {
+        Some(fraction) => {
+            let digits = fraction
+                .iter()
+                .take_while(|byte| byte.is_ascii_digit())
+                .count();
+            if digits == 0 {
+                return false;
+            }
+            fraction.get(digits..).unwrap_or_default()
+        }
+        None => rest,
+    };
+    let zone_fits = fits(b"Z", zone) || fits(b"+dd:dd", zone) || fits(b"-dd:dd", zone);
+    fits(shape_of_start, start) && zone_fits
+}
+
+fn has_long_year(text: &str) -> bool {
+    let digits = text
+        .trim_start_matches('+')
+        .bytes()
+        .take_while(u8::is_ascii_digit)
+        .count();
+    digits > 4
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,155 @@
+//! Refusals: every reason a client can read, worded in one place. Source of the words: contract 3.5.
+//!
+//! A denial never holds the statement, the Control Plane's address or its error text.
+
+mod http;
+
+use crate::approval::{SafeToken, Status};
+use crate::metrics::Counter;
+
+/// Why a request was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The path has more than one reading under a denying or holding rule.
+    AmbiguousPath,
+    /// The approval is not there to be used (yet, or any more).
+    Approval {
+        /// Its id; `None` where the plane named none that is safe to repeat.
+        id: Option<SafeToken>,
+        /// Where it stands.
+        status: Status,
+    },
+    /// The body is larger than `max_body_bytes`: nobody could read all of it.
+    BodyTooLarge,
+    /// A rule says so; its text is the whole message.
+    DenyRule,
+    /// A state that should not exist.
+    Internal,
+    /// The request cannot be read as one request.
+    Malformed,
+    /// The approval request could not be filed.
+    NotFiled,
+    /// A query credential cannot be bound to the approval.
+    RedactionKeyMissing,
+    /// An upgrade or CONNECT under a holding rule.
+    Upgrade,
+}
+
+/// A refusal in a form-free shape.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Denial {
+    /// The operator's first words.
+    message: String,
+    reason: Reason,
+}
+
+impl Denial {
+    /// A refusal whose text begins with the operator's message.
+    #[must_use]
+    pub const fn new(message: String, reason: Reason) -> Self {
+        Self { message, reason }
+    }
+
+    /// A refusal that no rule's message belongs to.
+    #[must_use]
+    pub fn by_policy(reason: Reason) -> Self {
+        Self::new("denied by policy".to_owned(), reason)
+    }
+
+    /// Why.
+    #[must_use]
+    pub const fn reason(&self) -> &Reason {
+        &self.reason
+    }
+
+    /// The text for a client, without a line feed at its end.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let message = &self.message;
+        match &self.reason {
+            Reason::DenyRule => message.clone(),
+            Reason::Approval {
+                id: Some(id),
+                status,
+            } => {
+                format!(
+                    "{message}: {} (approval {})",
+                    approval_words(status, true),
+                    id.as_str()
+                )
+            }
+            Reason::Approval { id: None, status } => {
+                format!("{message}: {}", approval_words(status, false))
+            }
+            Reason::AmbiguousPath => format!(
+                "{message}: the request path can be read in more than one way; send it in its plain form, without empty, dot or \";\" segments, backslashes or encoded slashes"
+            ),
+            Reason::BodyTooLarge => format!(
+                "{message}: the request body is larger than http.max_body_bytes, so an approver could not read all of it"
+            ),
+            Reason::Internal => format!("{message}: the gate could not judge this request"),
+            Reason::Malformed => {
+                format!("{message}: the request cannot be read as one HTTP request")
+            }
+            Reason::NotFiled => format!("{message}: the approval request could not be filed"),
+            Reason::RedactionKeyMissing => format!(
+                "{message}: a query parameter carries a credential that this gate cannot bind to an approval; send it in a header"
+            ),
+            Reason::Upgrade => {
+                format!(
+                    "{message}: a connection upgrade cannot be approved, because what follows it cannot be read"
+                )
+            }
+        }
+    }
+
+    /// The counter that this refusal adds to.
+    #[must_use]
+    pub const fn counter(&self) -> Counter {
+        match self.reason {
+            Reason::AmbiguousPath => Counter::RefusedAmbiguousPath,
+            Reason::Approval { .. } => Counter::RefusedApproval,
+            Reason::BodyTooLarge => Counter::RefusedBodyTooLarge,
+            Reason::DenyRule => Counter::RefusedDenyRule,
+            Reason::Internal => Counter::Internal,
+            Reason::Malformed => Counter::RefusedMalformed,
+            Reason::NotFiled => Counter::RefusedPlaneFault,
+            Reason::RedactionKeyMissing => Counter::RefusedRedactionKey,
+            Reason::Upgrade => Counter::RefusedUpgrade,
+        }
+    }
+
+    /// One word for the operator's log.
+    #[must_use]
+    pub const fn label(&self) -> &'static str {
+        match self.reason {
+            Reason::AmbiguousPath => "ambiguous_path",
+            Reason::Approval { .. } => "approval",
+            Reason::BodyTooLarge => "body_too_large",
+            Reason::DenyRule => "deny_rule",
+            Reason::Internal => "internal",
+            Reason::Malformed => "malformed",
+            Reason::NotFiled => "not_filed",
+            Reason::RedactionKeyMissing => "redaction_key_missing",
+            Reason::Upgrade => "upgrade",
+        }
+    }
+}
+
+fn approval_words(status: &Status, named: bool) -> &'static str {
+    match status {
+        Status::Pending if named => {
+            "waiting for approval; resend the identical statement once it is approved"
+        }
+        Status::Pending => "waiting for approval",
+        Status::Rejected => "the approval request was rejected",
+        Status::Revoked => "the approval was revoked",
+        Status::Executed => "the approval was already used",
+        Status::Expired => {
+            "the approval request expired; running the statement again files a new approval request"
+        }
+        Status::Approved | Status::Processing | Status::Unknown(_) => {
+            "the statement was not released"
+        }
+    }
+}

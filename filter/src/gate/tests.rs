@@ -1,0 +1,214 @@
+//! One held request through the gate, event by event.
+
+use super::*;
+use crate::config::Config;
+use crate::control_plane::{Credential, PlaneAnswer};
+use crate::listener::Secrets;
+
+const ID: &str = "9f97a1b2-0c3d-4e5f-8a9b-0c1d2e3f4a5b";
+
+fn listener() -> Listener {
+    let text = br#"{"listener_name":"l","control_plane":{"cluster":"c","authority":"a"},"approval_mode":"return","max_body_bytes":8,
+        "rules":[{"name":"pay","match":{"methods":["POST"],"paths":["/p/**"]},"action":"require_approval","approval_rule":"r"}]}"#;
+    let secrets = Secrets {
+        credential: Credential::parse("hsc_t").ok(),
+        redaction_key: None,
+    };
+    Listener::new(Config::parse(text).expect("valid"), secrets)
+}
+
+fn head(target: &str) -> RequestHead {
+    RequestHead {
+        method: b"POST".to_vec(),
+        target: Some(target.as_bytes().to_vec()),
+        authority: b"h".to_vec(),
+        leaves_http: false,
+    }
+}
+
+fn held(listener: &Listener, target: &str, end_of_stream: bool) -> (Gate, Vec<Effect>) {
+    match Gate::open(listener, &head(target), end_of_stream) {
+        (Opening::Held(gate), effects) => (*gate, effects),
+        (other, _) => panic!("not held: {other:?}"),
+    }
+}
+
+fn body(chunk: &[u8], end_of_stream: bool) -> Event {
+    Event::RequestBody {
+        chunk: chunk.to_vec(),
+        end_of_stream,
+    }
+}
+
+fn plane_says(body: &str) -> Event {
+    let headers = [
+        (":status", &b"200"[..]),
+        ("content-type", b"application/json"),
+    ];
+    Event::PlaneAnswered(Ok(PlaneAnswer::new(
+        headers.into_iter(),
+        Some(body.as_bytes().to_vec()),
+    )))
+}
+
+fn forward() -> Event {
+    plane_says(&format!(r#"{{"forward":true,"review":{{"id":"{ID}"}}}}"#))
+}
+
+/// The filed body, which names the statement.
+fn filed(effects: &[Effect]) -> Option<String> {
+    effects.iter().find_map(|effect| match effect {
+        Effect::CallPlane(call) => call
+            .body
+            .clone()
+            .and_then(|body| String::from_utf8(body).ok()),
+        Effect::Answer(_) | Effect::Count(_) | Effect::Forward(_) | Effect::Log { .. } => None,
+    })
+}
+
+fn refusal(effects: &[Effect]) -> Option<(u16, Option<&str>)> {
+    effects.iter().find_map(|effect| match effect {
+        Effect::Answer(answer) => Some((answer.status, answer.header("x-hoop-denied"))),
+        Effect::CallPlane(_) | Effect::Count(_) | Effect::Forward(_) | Effect::Log { .. } => None,
+    })
+}
+
+fn forwards(effects: &[Effect]) -> bool {
+    effects
+        .iter()
+        .any(|effect| matches!(effect, Effect::Forward(_)))
+}
+
+#[test]
+fn a_request_without_a_body_is_filed_with_its_head() {
+    let (_, effects) = held(&listener(), "/p/1", true);
+
+    assert_eq!(
+        filed(&effects).as_deref(),
+        Some(r#"{"approval_rule":"r","listener_name":"l","payload":"UE9TVCAvcC8x"}"#)
+    );
+}
+
+#[test]
+fn a_body_is_filed_whole_however_it_was_cut() {
+    let listener = listener();
+    let mut statements = Vec::new();
+    for cut in 0..=4 {
+        let (mut gate, effects) = held(&listener, "/p/1", false);
+        assert_eq!(filed(&effects), None);
+        let (start, end) = b"body".split_at(cut);
+        assert_eq!(gate.handle(&listener, body(start, false)), []);
+        statements.push(filed(&gate.handle(&listener, body(end, true))).expect("filed"));
+    }
+    statements.dedup();
+
+    assert_eq!(statements.len(), 1);
+}
+
+#[test]
+fn trailers_end_the_body() {
+    let listener = listener();
+    let (mut gate, _) = held(&listener, "/p/1", false);
+    gate.handle(&listener, body(b"x", false));
+
+    assert!(filed(&gate.handle(&listener, Event::RequestTrailers)).is_some());
+}
+
+#[test]
+fn a_body_of_exactly_the_limit_is_filed_and_one_byte_more_is_refused() {
+    let listener = listener();
+    let (mut gate, _) = held(&listener, "/p/1", false);
+    assert_eq!(gate.body_room(), 9);
+    gate.handle(&listener, body(b"12345678", false));
+    assert_eq!(gate.body_room(), 1);
+    assert!(filed(&gate.handle(&listener, body(b"", true))).is_some());
+
+    let (mut gate, _) = held(&listener, "/p/1", false);
+    gate.handle(&listener, body(b"12345678", false));
+    let effects = gate.handle(&listener, body(b"9", false));
+    assert_eq!(refusal(&effects), Some((403, Some("policy"))));
+    assert_eq!(filed(&effects), None);
+}
+
+#[test]
+fn a_release_forwards_once_and_nothing_follows() {
+    let listener = listener();
+    let (mut gate, _) = held(&listener, "/p/1", true);
+
+    assert!(forwards(&gate.handle(&listener, forward())));
+    assert_eq!(gate.handle(&listener, forward()), []);
+    assert_eq!(gate.handle(&listener, Event::RequestTrailers), []);
+}
+
+#[test]
+fn a_pending_approval_is_refused_with_its_id() {
+    let listener = listener();
+    let (mut gate, _) = held(&listener, "/p/1", true);
+
+    let effects = gate.handle(
+        &listener,
+        plane_says(&format!(
+            r#"{{"forward":false,"review":{{"id":"{ID}","status":"PENDING"}}}}"#
+        )),
+    );
+
+    assert_eq!(refusal(&effects), Some((403, Some("review"))));
+    assert!(effects.contains(&Effect::Count(Counter::Filed)));
+}
+
+#[test]
+fn a_plane_that_cannot_be_asked_refuses() {
+    let listener = listener();
+    let (mut gate, _) = held(&listener, "/p/1", true);
+
+    let effects = gate.handle(&listener, Event::PlaneAnswered(Err(PlaneFault::Unsent)));
+
+    assert_eq!(refusal(&effects), Some((403, Some("policy"))));
+    assert!(effects.contains(&Effect::Count(Counter::PlaneFailures)));
+}
+
+#[test]
+fn an_event_out_of_order_refuses() {
+    let listener = listener();
+    let (mut gate, _) = held(&listener, "/p/1", false);
+    let effects = gate.handle(&listener, forward());
+    assert_eq!(refusal(&effects), Some((403, Some("policy"))));
+    assert!(!forwards(&effects));
+
+    let (mut gate, _) = held(&listener, "/p/1", true);
+    let effects = gate.handle(&listener, body(b"more", true));
+    assert!(refusal(&effects).is_some() && !forwards(&effects));
+    assert_eq!(gate.handle(&listener, forward()), []);
+}
+
+#[test]
+fn an_upgrade_under_a_holding_rule_is_refused() {
+    let upgrade = RequestHead {
+        leaves_http: true,
+        ..head("/p/1")
+    };
+
+    let (opening, _) = Gate::open(&listener(), &upgrade, true);
+
+    assert!(matches!(opening, Opening::Refused(denial) if *denial.reason() == Reason::Upgrade));
+}
+
+#[test]
+fn a_log_line_holds_nothing_that_the_client_sent() {
+    let listener = listener();
+    let (mut gate, mut effects) = held(&listener, "/p/needle?needle=needle", false);
+    effects.extend(gate.handle(&listener, body(b"needle", true)));
+    effects.extend(gate.handle(
+        &listener,
+        plane_says(r#"{"forward":false,"review":{"id":"needle needle","status":"needle!"}}"#),
+    ));
+
+    for effect in effects {
+        if let Effect::Log { line, .. } = effect {
+            assert!(
+                !line.contains("needle") && !line.contains("hsc_t"),
+                "{line}"
+            );
+        }
+    }
+}

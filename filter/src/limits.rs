@@ -1,0 +1,50 @@
+//! Every bound of the gate in one place, each with its reason. Knows nothing else of the gate.
+
+/// Largest answer of the Control Plane that is read, in bytes. Source: contract 1.3.
+pub const PLANE_ANSWER_BYTES: usize = 1 << 20;
+
+/// Longest text of the Control Plane that may be quoted in the operator's log, in bytes. Source: contract 1.3.
+pub const PLANE_MESSAGE_BYTES: usize = 300;
+
+/// Largest request body that a held request may have when the configuration names no limit, in bytes. Source: the
+/// Sidecar's `http.max_body_bytes`.
+pub const DEFAULT_MAX_BODY_BYTES: usize = 65_536;
+
+/// Highest `max_body_bytes` that can be configured. Envoy's own buffer limit is 1 MiB by default: above it Envoy
+/// answers 413 before the gate has seen the whole body.
+pub const HIGHEST_MAX_BODY_BYTES: usize = 1 << 20;
+
+/// Time a call to the Control Plane may take when the configuration names none, in milliseconds. Source: contract 1.1.
+pub const DEFAULT_PLANE_TIMEOUT_MS: u32 = 10_000;
+
+/// Bounds of `control_plane.timeout_ms`. Zero would mean "no timeout" to Envoy, so a request could hang for good.
+pub const PLANE_TIMEOUT_MS: (u32, u32) = (1, 600_000);
+
+/// Longest approval id, status or similar token that is repeated to a client, in bytes.
+pub const TOKEN_BYTES: usize = 64;
+
+/// Longest name in the configuration (listener, rule, cluster, variable), in bytes.
+pub const NAME_BYTES: usize = 255;
+
+/// Longest operator message, in bytes; it becomes part of every denial.
+pub const MESSAGE_BYTES: usize = 1_000;
+
+/// Deepest nesting of a JSON text that is read. Nothing the gate reads nests deeper than ten.
+pub const JSON_DEPTH: usize = 64;
+
+/// Longest path, in bytes, of which all readings are worked out. A longer one with more than one reading counts as
+/// a path that could be anything, so that an attacker cannot buy CPU time with it.
+pub const AMBIGUOUS_PATH_BYTES: usize = 8_192;
+
+/// How many times a path is percent-decoded in search of a reading that meets a rule. Chains of decoding servers
+/// longer than this are not known.
+pub const DECODING_ROUNDS: usize = 3;
+
+/// Highest number of rules in one configuration.
+pub const RULES: usize = 10_000;
+
+/// Highest number of entries in one list of a rule's conditions.
+pub const LIST_ENTRIES: usize = 1_000;
+
+/// Longest JSON text of the plugin configuration, in bytes.
+pub const CONFIG_BYTES: usize = 4 << 20;

@@ -1,0 +1,80 @@
+//! The closed list of counters. Names follow Prometheus; the adapter defines and increments them, the core only says
+//! which one counts. An operator reads them under Envoy's `/stats` as `wasmcustom.<name>`.
+
+/// A counter of the gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Counter {
+    /// A request that no holding or denying rule met.
+    Passed,
+    /// A statement that the Control Plane holds for a person.
+    Filed,
+    /// A held request that went on after an approval.
+    Released,
+    /// A refusal because the approval is not (or no longer) there to be used.
+    RefusedApproval,
+    /// A refusal by a rule whose action is `deny`.
+    RefusedDenyRule,
+    /// A refusal because the path has more than one reading.
+    RefusedAmbiguousPath,
+    /// A refusal because the body is larger than `max_body_bytes`.
+    RefusedBodyTooLarge,
+    /// A refusal because the request cannot be read as one request: a missing or repeated `:method` or `:path`.
+    RefusedMalformed,
+    /// A refusal because the Control Plane could not be asked or gave no answer that can be trusted.
+    RefusedPlaneFault,
+    /// A refusal of an upgrade or CONNECT that a rule would hold: what follows it cannot be read.
+    RefusedUpgrade,
+    /// A refusal because a query secret cannot be bound to the approval without a key.
+    RefusedRedactionKey,
+    /// A request that the reserved path answered.
+    ReservedPathAnswered,
+    /// A call sent to the Control Plane.
+    PlaneCalls,
+    /// A call to the Control Plane that failed.
+    PlaneFailures,
+    /// A state that should not exist; the stream was refused.
+    Internal,
+}
+
+impl Counter {
+    /// All counters, in the order of their declaration.
+    pub const ALL: [Self; 15] = [
+        Self::Passed,
+        Self::Filed,
+        Self::Released,
+        Self::RefusedApproval,
+        Self::RefusedDenyRule,
+        Self::RefusedAmbiguousPath,
+        Self::RefusedBodyTooLarge,
+        Self::RefusedMalformed,
+        Self::RefusedPlaneFault,
+        Self::RefusedUpgrade,
+        Self::RefusedRedactionKey,
+        Self::ReservedPathAnswered,
+        Self::PlaneCalls,
+        Self::PlaneFailures,
+        Self::Internal,
+    ];
+
+    /// The counter's name in the host.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Passed => "hoop_filter_requests_passed_total",
+            Self::Filed => "hoop_filter_approvals_filed_total",
+            Self::Released => "hoop_filter_requests_released_total",
+            Self::RefusedApproval => "hoop_filter_refused_approval_total",
+            Self::RefusedDenyRule => "hoop_filter_refused_deny_rule_total",
+            Self::RefusedAmbiguousPath => "hoop_filter_refused_ambiguous_path_total",
+            Self::RefusedBodyTooLarge => "hoop_filter_refused_body_too_large_total",
+            Self::RefusedMalformed => "hoop_filter_refused_malformed_total",
+            Self::RefusedPlaneFault => "hoop_filter_refused_plane_fault_total",
+            Self::RefusedUpgrade => "hoop_filter_refused_upgrade_total",
+            Self::RefusedRedactionKey => "hoop_filter_refused_redaction_key_total",
+            Self::ReservedPathAnswered => "hoop_filter_reserved_path_answered_total",
+            Self::PlaneCalls => "hoop_filter_plane_calls_total",
+            Self::PlaneFailures => "hoop_filter_plane_failures_total",
+            Self::Internal => "hoop_filter_internal_total",
+        }
+    }
+}

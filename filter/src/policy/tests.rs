@@ -1,0 +1,126 @@
+//! Tables of requests and what a policy says of them.
+
+use super::*;
+use crate::config::Config;
+
+fn policy(rules: &str) -> Policy {
+    let text = format!(
+        r#"{{"listener_name":"l","control_plane":{{"cluster":"c","authority":"a"}},"rules":{rules}}}"#
+    );
+    Policy::new(
+        Config::parse(text.as_bytes())
+            .expect("a valid configuration")
+            .rules,
+    )
+}
+
+fn payments() -> Policy {
+    policy(
+        r#"[{"name":"pay","match":{"methods":["POST","PUT"],"paths":["/payments/**"]},
+             "action":"require_approval","approval_rule":"r","approval_mode":"return"}]"#,
+    )
+}
+
+fn head(method: &str, target: &str) -> RequestHead {
+    RequestHead {
+        method: method.as_bytes().to_vec(),
+        target: Some(target.as_bytes().to_vec()),
+        authority: b"Billing.Example.com:8443".to_vec(),
+        leaves_http: false,
+    }
+}
+
+fn said(policy: &Policy, head: &RequestHead) -> &'static str {
+    match policy.decide(head) {
+        Verdict::Ambiguous(_) => "ambiguous",
+        Verdict::Deny { .. } => "deny",
+        Verdict::Pass => "pass",
+        Verdict::RequireApproval(_) => "hold",
+    }
+}
+
+#[test]
+fn a_rule_holds_its_methods_and_paths_and_nothing_else() {
+    let table = [
+        ("POST", "/payments/42", "hold"),
+        ("post", "/payments/42?x=1", "hold"),
+        ("PUT", "/payments", "hold"),
+        ("POST", "/payments/", "hold"),
+        ("POST", "/PAYMENTS/42", "hold"),
+        ("POST", "/%70ayments/42", "hold"),
+        ("GET", "/payments/42", "pass"),
+        ("POST", "/orders/1", "pass"),
+        ("POST", "/orders;v=1", "pass"),
+        ("GET", "//payments/42", "pass"),
+        ("POST", "//payments/42", "ambiguous"),
+        ("POST", "/x/../payments/42", "ambiguous"),
+        ("POST", "/payments/../orders", "ambiguous"),
+        ("POST", "/payments/a%2fb", "ambiguous"),
+        ("POST", "/payments%2f42", "ambiguous"),
+        ("POST", "/orders?next=/payments/42", "pass"),
+    ];
+    let policy = payments();
+    for (method, target, expected) in table {
+        assert_eq!(
+            said(&policy, &head(method, target)),
+            expected,
+            "{method} {target}"
+        );
+    }
+}
+
+#[test]
+fn the_first_rule_that_matches_decides() {
+    let policy = policy(
+        r#"[{"match":{"paths":["/payments/health"]},"action":"allow"},
+            {"match":{"paths":["/admin/**"]},"action":"deny"},
+            {"match":{"hosts":["*.example.com"]},"action":"require_approval","approval_rule":"r","approval_mode":"return"}]"#,
+    );
+    assert_eq!(said(&policy, &head("GET", "/payments/health")), "pass");
+    assert_eq!(said(&policy, &head("GET", "/Payments/health")), "hold");
+    assert_eq!(said(&policy, &head("GET", "/admin/x")), "deny");
+    assert_eq!(said(&policy, &head("GET", "/ADMIN")), "deny");
+    assert_eq!(said(&policy, &head("GET", "/other")), "hold");
+    assert_eq!(
+        said(&policy, &head("GET", "/x/../payments/health")),
+        "ambiguous"
+    );
+}
+
+#[test]
+fn where_no_rule_looks_at_the_path_its_spelling_does_not_matter() {
+    let policy = policy(
+        r#"[{"match":{"methods":["POST"]},"action":"require_approval","approval_rule":"r","approval_mode":"return"}]"#,
+    );
+
+    for target in ["/a%2Fb", "//x", "/a/../b", "/a;b"] {
+        assert_eq!(said(&policy, &head("POST", target)), "hold", "{target}");
+    }
+}
+
+#[test]
+fn a_request_without_a_path_could_be_any_path() {
+    let connect = RequestHead {
+        target: None,
+        leaves_http: true,
+        ..head("CONNECT", "")
+    };
+    let by_path = policy(
+        r#"[{"match":{"paths":["/a"]},"action":"require_approval","approval_rule":"r","approval_mode":"return"}]"#,
+    );
+    let by_host = policy(
+        r#"[{"match":{"hosts":["*"]},"action":"require_approval","approval_rule":"r","approval_mode":"return"}]"#,
+    );
+
+    assert_eq!(said(&by_path, &connect), "ambiguous");
+    assert_eq!(said(&by_host, &connect), "hold");
+    assert_eq!(said(&payments(), &connect), "pass");
+}
+
+#[test]
+fn a_long_ambiguous_path_is_refused_under_a_holding_rule() {
+    let target = format!("/{}", "a;/".repeat(4_000));
+
+    assert_eq!(said(&payments(), &head("POST", &target)), "ambiguous");
+    assert_eq!(said(&payments(), &head("GET", &target)), "pass");
+}

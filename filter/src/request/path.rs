@@ -1,0 +1,346 @@
+//! What a path may mean to whoever serves it. Rules match one canonical form; a path that servers could read in more
+//! than one way is said to be ambiguous, with every reading, so that no spelling slips past a rule.
+
+use std::collections::BTreeSet;
+
+use crate::limits;
+
+/// The readings of a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PathReading {
+    /// Everybody reads it alike; this is its canonical form.
+    Plain(Vec<u8>),
+    /// Servers may differ. The raw form and every form that decoding, slash merging, dot segments, `\` as `/` or
+    /// dropped `;params` can give it.
+    Ambiguous(BTreeSet<Vec<u8>>),
+    /// Ambiguous, and too long to work out how.
+    Unbounded,
+}
+
+/// Reads a path (no query).
+#[must_use]
+pub fn read(raw: &[u8]) -> PathReading {
+    if is_plain(raw) {
+        return PathReading::Plain(raw.to_vec());
+    }
+    if let Some(decoded) = decode(raw)
+        && only_harmless_escapes(raw, &decoded)
+    {
+        return PathReading::Plain(decoded);
+    }
+    if raw.len() > limits::AMBIGUOUS_PATH_BYTES {
+        return PathReading::Unbounded;
+    }
+    PathReading::Ambiguous(readings(raw))
+}
+
+/// Percent-decodes once, as Go's `URL.Path` does; `None` where an escape is malformed.
+#[must_use]
+pub fn decode(raw: &[u8]) -> Option<Vec<u8>> {
+    let mut decoded = Vec::with_capacity(raw.len());
+    let mut rest = raw;
+    loop {
+        match rest {
+            [] => return Some(decoded),
+            [b'%', high, low, after @ ..] => {
+                decoded.push(hex_pair(*high, *low)?);
+                rest = after;
+            }
+            [b'%', ..] => return None,
+            [byte, after @ ..] => {
+                decoded.push(*byte);
+                rest = after;
+            }
+        }
+    }
+}
+
+/// Decodes what can be decoded and leaves malformed escapes as they are, as lenient servers do.
+pub(crate) fn decode_leniently(raw: &[u8]) -> Vec<u8> {
+    let mut decoded = Vec::with_capacity(raw.len());
+    let mut rest = raw;
+    while let [first, after @ ..] = rest {
+        if let [b'%', high, low, behind @ ..] = rest
+            && let Some(byte) = hex_pair(*high, *low)
+        {
+            decoded.push(byte);
+            rest = behind;
+        } else {
+            decoded.push(*first);
+            rest = after;
+        }
+    }
+    decoded
+}
+
+fn hex_pair(high: u8, low: u8) -> Option<u8> {
+    let digit = |byte: u8| {
+        char::from(byte)
+            .to_digit(16)
+            .and_then(|value| u8::try_from(value).ok())
+    };
+    digit(high)?.checked_mul(16)?.checked_add(digit(low)?)
+}
+
+/// No escape, and nothing that any server takes apart in its own way.
+fn is_plain(path: &[u8]) -> bool {
+    !path.contains(&b'%') && has_one_structure(path)
+}
+
+/// Whether the path's segments are the same to everybody: no empty or dot segment inside, no `\`, no `;`, nothing
+/// that does not belong in a path.
+fn has_one_structure(path: &[u8]) -> bool {
+    let strange = |byte: &u8| matches!(byte, b'\\' | b';' | b'?' | b'#') || byte.is_ascii_control();
+    if path.iter().any(strange) || std::str::from_utf8(path).is_err() {
+        return false;
+    }
+    let Some(inner) = path.strip_prefix(b"/") else {
+        return path == b"*";
+    };
+    let inner = inner.strip_suffix(b"/").unwrap_or(inner);
+    inner.is_empty()
+        || inner
+            .split(|byte| *byte == b'/')
+            .all(|segment| !matches!(segment, b"" | b"." | b".."))
+}
+
+/// Escapes are harmless when undoing them changes no structure and leaves nothing to undo again.
+fn only_harmless_escapes(raw: &[u8], decoded: &[u8]) -> bool {
+    let slashes = |path: &[u8]| path.iter().filter(|byte| **byte == b'/').count();
+    let decodes_again = decoded.windows(3).any(|window| match window {
+        [b'%', high, low] => hex_pair(*high, *low).is_some(),
+        _ => false,
+    });
+    has_one_structure(decoded) && slashes(raw) == slashes(decoded) && !decodes_again
+}
+
+/// Every form that some server may see in the path.
+fn readings(raw: &[u8]) -> BTreeSet<Vec<u8>> {
+    let mut decoded_forms = vec![raw.to_vec()];
+    for _ in 0..limits::DECODING_ROUNDS {
+        let next = decode_leniently(decoded_forms.last().map_or(raw, Vec::as_slice));
+        if decoded_forms.last() == Some(&next) {
+            break;
+        }
+        decoded_forms.push(next);
+    }
+    let mut forms = BTreeSet::new();
+    for decoded in decoded_forms {
+        let cut = decoded
+            .split(|byte| matches!(byte, b'?' | b'#' | 0))
+            .next()
+            .unwrap_or_default()
+            .to_vec();
+        for form in [decoded, cut] {
+            for slashed in [form.clone(), with_slashes(&form)] {
+                for stripped in [slashed.clone(), without_params(&slashed)] {
+                    add_structures(&mut forms, stripped);
+                }
+            }
+        }
+    }
+    forms
+}
+
+fn add_structures(forms: &mut BTreeSet<Vec<u8>>, path: Vec<u8>) {
+    if forms.contains(&path) {
+        return;
+    }
+    if let Some(behind_authority) = behind_authority(&path) {
+        forms.insert(without_dots(&merged(&behind_authority)));
+    }
+    let merged_path = merged(&path);
+    forms.insert(without_dots(&path));
+    forms.insert(merged(&without_dots(&path)));
+    forms.insert(without_dots(&merged_path));
+    forms.insert(merged_path);
+    forms.insert(path);
+}
+
+fn with_slashes(path: &[u8]) -> Vec<u8> {
+    path.iter()
+        .map(|byte| if *byte == b'\\' { b'/' } else { *byte })
+        .collect()
+}
+
+/// Drops `;params` of every segment, as servlet containers do.
+fn without_params(path: &[u8]) -> Vec<u8> {
+    let segments: Vec<&[u8]> = path
+        .split(|byte| *byte == b'/')
+        .map(|segment| {
+            segment
+                .split(|byte| *byte == b';')
+                .next()
+                .unwrap_or_default()
+        })
+        .collect();
+    segments.join(&b'/')
+}
+
+fn merged(path: &[u8]) -> Vec<u8> {
+    let mut merged = Vec::with_capacity(path.len());
+    for byte in path {
+        if *byte != b'/' || merged.last() != Some(&b'/') {
+            merged.push(*byte);
+        }
+    }
+    merged
+}
+
+/// Resolves `.` and `..` segments (RFC 3986, 5.2.4); a `..` above the root stays at the root.
+fn without_dots(path: &[u8]) -> Vec<u8> {
+    let Some(inner) = path.strip_prefix(b"/") else {
+        return path.to_vec();
+    };
+    let mut kept: Vec<&[u8]> = Vec::new();
+    let mut ends_in_directory = false;
+    for segment in inner.split(|byte| *byte == b'/') {
+        ends_in_directory = matches!(segment, b"." | b"..");
+        match segment {
+            b"." => {}
+            b".." => {
+                kept.pop();
+            }
+            other => kept.push(other),
+        }
+    }
+    let mut resolved = vec![b'/'];
+    resolved.extend(kept.join(&b'/'));
+    if ends_in_directory && !kept.is_empty() {
+        resolved.push(b'/');
+    }
+    resolved
+}
+
+/// `//host/path` and `scheme://host/path`, read as a URL that names its host: what is left is the path behind it.
+fn behind_authority(path: &[u8]) -> Option<Vec<u8>> {
+    let at = path.windows(2).position(|window| window == b"//")?;
+    let behind = path.get(at.saturating_add(2)..)?;
+    let slash = behind.iter().position(|byte| *byte == b'/')?;
+    behind.get(slash..).map(<[u8]>::to_vec)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn may_be(raw: &str, path: &str) -> bool {
+        match read(raw.as_bytes()) {
+            PathReading::Plain(plain) => plain == path.as_bytes(),
+            PathReading::Ambiguous(forms) => forms.contains(path.as_bytes()),
+            PathReading::Unbounded => true,
+        }
+    }
+
+    #[test]
+    fn a_path_that_everybody_reads_alike_is_plain() {
+        let table = [
+            ("/", "/"),
+            ("/a/b", "/a/b"),
+            ("/a/", "/a/"),
+            ("/a.b/..c/.d", "/a.b/..c/.d"),
+            ("/%61/b", "/a/b"),
+            ("/caf%C3%A9", "/café"),
+            ("/a%20b", "/a b"),
+            ("/100%25", "/100%"),
+            ("/file%2etxt", "/file.txt"),
+            ("/a[b]!$&'()*+,=:@~", "/a[b]!$&'()*+,=:@~"),
+            ("*", "*"),
+        ];
+        for (raw, canonical) in table {
+            assert_eq!(
+                read(raw.as_bytes()),
+                PathReading::Plain(canonical.as_bytes().to_vec()),
+                "{raw}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_spelling_of_a_path_has_the_path_among_its_readings() {
+        let spellings = [
+            "//payments/42",
+            "/payments//42",
+            "/./payments/42",
+            "/payments/./42",
+            "/x/../payments/42",
+            "/x//../payments/42",
+            "/%2e/payments/42",
+            "/x/%2e%2e/payments/42",
+            "/x/%2E./payments/42",
+            "/payments%2f42",
+            "/payments%2F42",
+            "/payments%252f42",
+            "/payments%25252f42",
+            "/%2570ayments/42",
+            "/payments\\42",
+            "\\payments\\42",
+            "/payments%5c42",
+            "/payments;v=1/42",
+            "/payments/42;v=1",
+            "/payments%3bv=1/42",
+            "/x/..;/payments/42",
+            "/x;/../payments/42",
+            "/payments/42%00.png",
+            "/payments/42%3fx",
+            "/payments/42%23x",
+            "//x/payments/42",
+            "http://h/payments/42",
+            "/..//payments/42",
+            "/../payments/42",
+        ];
+        for raw in spellings {
+            assert!(
+                matches!(read(raw.as_bytes()), PathReading::Ambiguous(_)),
+                "{raw} is ambiguous"
+            );
+            assert!(
+                may_be(raw, "/payments/42"),
+                "{raw} may be /payments/42: {:?}",
+                read(raw.as_bytes())
+            );
+        }
+    }
+
+    #[test]
+    fn malformed_escapes_and_bytes_that_are_no_text_are_ambiguous() {
+        for raw in [
+            &b"/a%zz"[..],
+            b"/a%",
+            b"/a%2",
+            b"/a%ff",
+            b"/%c0%af",
+            b"/a\x01",
+            b"",
+            b"a",
+            b"/a%0a",
+        ] {
+            assert!(matches!(read(raw), PathReading::Ambiguous(_)), "{raw:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_ambiguous_path_could_be_anything() {
+        let raw = "/a;".repeat(limits::AMBIGUOUS_PATH_BYTES);
+
+        assert_eq!(read(raw.as_bytes()), PathReading::Unbounded);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_plain_reads_as_itself_again(raw in "[/a.%2;\\\\e5Ff]{0,24}") {
+            if let PathReading::Plain(canonical) = read(raw.as_bytes()) && !canonical.contains(&b'%') {
+                prop_assert_eq!(read(&canonical), PathReading::Plain(canonical.clone()));
+            }
+        }
+
+        #[test]
+        fn an_ambiguous_path_keeps_its_raw_form(raw in proptest::collection::vec(any::<u8>(), 0..64)) {
+            if let PathReading::Ambiguous(forms) = read(&raw) {
+                prop_assert!(forms.contains(&raw));
+            }
+        }
+    }
+}

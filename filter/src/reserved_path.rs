@@ -1,0 +1,218 @@
+//! `/.well-known/hoop/`: the status of an approval, without a credential. Source: contract 4.
+//!
+//! The whole prefix is answered here, before any rule, and nothing that could mean it is ever forwarded: a wrong no
+//! would let an upstream forge a status that an agent trusts.
+
+use serde_json::{Map, Value, json};
+
+use crate::answer::Answer;
+use crate::approval::ApprovalId;
+use crate::control_plane::{ApprovalView, PlaneAnswer, PlaneFault, ReadFault, read_approval};
+use crate::effect::Effect;
+use crate::event::Event;
+use crate::listener::Listener;
+use crate::metrics::Counter;
+use crate::request::RequestHead;
+use crate::request::path::{self, PathReading, decode};
+
+const PREFIX: &[u8] = b"/.well-known/hoop/";
+
+/// What a path has to do with the reserved prefix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// Nothing.
+    NotOurs,
+    /// It lies under the prefix, as sent or decoded once; this is what stands behind it.
+    Ours(Vec<u8>),
+    /// Only slash merging, dot segments, `\`, `;params` or a second decoding would bring it there.
+    Disguised,
+}
+
+/// Decides whose path it is.
+#[must_use]
+pub fn claim(head: &RequestHead) -> Claim {
+    let Some(raw) = head.path() else {
+        return Claim::NotOurs;
+    };
+    let decoded = decode(raw);
+    if let Some(rest) = decoded
+        .as_deref()
+        .and_then(|path| path.strip_prefix(PREFIX))
+    {
+        return Claim::Ours(rest.to_vec());
+    }
+    if let Some(rest) = raw.strip_prefix(PREFIX) {
+        return Claim::Ours(rest.to_vec());
+    }
+    match path::read(raw) {
+        PathReading::Ambiguous(readings)
+            if readings.iter().any(|reading| reading.starts_with(PREFIX)) =>
+        {
+            Claim::Disguised
+        }
+        PathReading::Unbounded => Claim::Disguised,
+        PathReading::Ambiguous(_) | PathReading::Plain(_) => Claim::NotOurs,
+    }
+}
+
+/// A read of one approval that awaits the plane's answer.
+#[derive(Debug)]
+pub struct StatusRead {
+    asked: ApprovalId,
+}
+
+/// Answers a request under the prefix, at once or after one read. `rest` is what stands behind the prefix.
+#[must_use]
+pub fn open(listener: &Listener, method: &[u8], rest: &[u8]) -> (Option<StatusRead>, Vec<Effect>) {
+    if method != b"GET" && method != b"HEAD" {
+        let mut refusal = error(405, "only GET and HEAD are served under /.well-known/hoop/");
+        refusal.headers.insert(0, ("allow", "GET, HEAD".to_owned()));
+        return (None, answered(refusal));
+    }
+    let id = [&b"approvals/"[..], b"reviews/"]
+        .into_iter()
+        .find_map(|collection| rest.strip_prefix(collection))
+        .filter(|id| !id.is_empty());
+    let Some(id) = id else {
+        return (None, answered(error(404, "not found")));
+    };
+    let Some(plane) = &listener.control_plane else {
+        return (
+            None,
+            answered(error(
+                503,
+                "review status comes from the control plane, and this sidecar has none",
+            )),
+        );
+    };
+    let Some(asked) = ApprovalId::parse(id) else {
+        return (None, answered(unknown()));
+    };
+    let call = plane.read(&asked);
+    (
+        Some(StatusRead { asked }),
+        vec![Effect::Count(Counter::PlaneCalls), Effect::CallPlane(call)],
+    )
+}
+
+impl StatusRead {
+    /// Takes what happened: the answer to the read ends it. The request's body, if any, is ignored.
+    ///
+    /// # Errors
+    ///
+    /// Gives the read back where the event does not end it.
+    pub fn handle(self, listener: &Listener, event: Event) -> Result<Vec<Effect>, Self> {
+        let Event::PlaneAnswered(answer) = event else {
+            return Err(self);
+        };
+        Ok(match self.read(listener, answer) {
+            Ok(view) => answered(status(200, &body_of(&view))),
+            Err(fault) => failed(listener, &fault),
+        })
+    }
+
+    fn read(
+        &self,
+        listener: &Listener,
+        answer: Result<PlaneAnswer, PlaneFault>,
+    ) -> Result<ApprovalView, ReadFault> {
+        let view = read_approval(&answer?, &self.asked)?;
+        if view.listener_name == listener.name {
+            Ok(view)
+        } else {
+            Err(ReadFault::Unknown)
+        }
+    }
+}
+
+/// The refusal of a disguised path.
+#[must_use]
+pub fn disguised() -> Vec<Effect> {
+    let mut effects = vec![Effect::Count(Counter::RefusedAmbiguousPath)];
+    effects.extend(answered(error(
+        400,
+        "write the path under /.well-known/hoop/ in its plain form",
+    )));
+    effects
+}
+
+fn failed(listener: &Listener, fault: &ReadFault) -> Vec<Effect> {
+    let answer = match fault {
+        ReadFault::Unknown => return answered(unknown()),
+        ReadFault::PlaneTooOld => error(
+            502,
+            "the control plane is older than this sidecar and cannot report review status; upgrade the control plane",
+        ),
+        ReadFault::Plane(_) => error(502, "the control plane could not report the review"),
+        ReadFault::Unwritable => error(500, "the review status could not be read"),
+    };
+    let line = format!(
+        "reserved_path=failed listener={:?} control_plane={:?}",
+        listener.name,
+        fault.to_string()
+    );
+    let mut effects = vec![
+        Effect::Count(Counter::PlaneFailures),
+        Effect::Log {
+            level: log::Level::Warn,
+            line,
+        },
+    ];
+    effects.extend(answered(answer));
+    effects
+}
+
+/// An unknown id and an id of another listener read the same, so that nothing is learned from asking.
+fn unknown() -> Answer {
+    error(404, "review not found on this sidecar")
+}
+
+fn answered(answer: Answer) -> Vec<Effect> {
+    vec![
+        Effect::Count(Counter::ReservedPathAnswered),
+        Effect::Answer(answer),
+    ]
+}
+
+fn error(code: u16, message: &str) -> Answer {
+    let mut entries = Map::new();
+    entries.insert("message".to_owned(), json!(message));
+    status(code, &Value::Object(entries))
+}
+
+fn status(code: u16, body: &Value) -> Answer {
+    let mut body = body.to_string().into_bytes();
+    body.push(b'\n');
+    Answer {
+        status: code,
+        headers: vec![
+            ("content-type", "application/json".to_owned()),
+            ("cache-control", "no-store".to_owned()),
+            ("connection", "close".to_owned()),
+        ],
+        body,
+    }
+}
+
+/// The approval as the path reports it: `decided_at` is null while undecided, other absent fields are left out.
+fn body_of(view: &ApprovalView) -> Value {
+    let mut entries = Map::new();
+    let mut put = |name: &str, value: Value| entries.insert(name.to_owned(), value);
+    put("id", json!(view.id.as_str()));
+    put("status", json!(view.status.word().unwrap_or("UNKNOWN")));
+    put("listener_name", json!(view.listener_name));
+    put("approval_rule", json!(view.approval_rule));
+    put("created_at", json!(view.created_at));
+    put("decided_at", json!(view.decided_at));
+    if let Some(reason) = &view.rejection_reason {
+        put("rejection_reason", json!(reason));
+    }
+    if let Some(time) = &view.expires_at {
+        put("expires_at", json!(time));
+    }
+    put("next", json!(view.status.next().word()));
+    Value::Object(entries)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+//! One stream from its request headers to its end: picks the machine that judges it, or lets it pass. Has no rule of
+//! its own beyond that choice.
+//!
+//! Order for a driver: carry out the effects of every call in the order given, and then ask [`Stream::may_continue`].
+
+use crate::denial::{Denial, Reason};
+use crate::effect::Effect;
+use crate::event::Event;
+use crate::gate::{Gate, Opening};
+use crate::listener::Listener;
+use crate::metrics::Counter;
+use crate::request::{HeadFault, RequestHead};
+use crate::reserved_path::{self, Claim, StatusRead};
+
+/// A stream.
+#[derive(Debug)]
+pub struct Stream {
+    machine: Machine,
+}
+
+#[derive(Debug)]
+enum Machine {
+    /// Refused or answered: nothing that still comes matters, and nothing goes on.
+    Ended,
+    /// Held by the gate.
+    Gate(Box<Gate>),
+    /// Free to go.
+    Passing,
+    /// Under the reserved path.
+    StatusRead(StatusRead),
+}
+
+impl Stream {
+    /// Opens a stream with its request's head.
+    #[must_use]
+    pub fn open(
+        listener: &Listener,
+        head: Result<RequestHead, HeadFault>,
+        end_of_stream: bool,
+    ) -> (Self, Vec<Effect>) {
+        let head = match head {
+            Ok(head) => head,
+            Err(fault) => return Self::ended(malformed(listener, fault)),
+        };
+        match reserved_path::claim(&head) {
+            Claim::Ours(rest) => {
+                let (read, effects) = reserved_path::open(listener, &head.method, &rest);
+                (
+                    Self {
+                        machine: read.map_or(Machine::Ended, Machine::StatusRead),
+                    },
+                    effects,
+                )
+            }
+            Claim::Disguised => Self::ended(reserved_path::disguised()),
+            Claim::NotOurs => Self::through_the_gate(listener, &head, end_of_stream),
+        }
+    }
+
+    fn through_the_gate(
+        listener: &Listener,
+        head: &RequestHead,
+        end_of_stream: bool,
+    ) -> (Self, Vec<Effect>) {
+        let (opening, mut effects) = Gate::open(listener, head, end_of_stream);
+        let machine = match opening {
+            Opening::Pass => Machine::Passing,
+            Opening::Held(gate) => Machine::Gate(gate),
+            Opening::Refused(denial) => {
+                effects.push(Effect::Answer(denial.to_http()));
+                Machine::Ended
+            }
+        };
+        let mut stream = Self { machine };
+        stream.settle(&effects);
+        (stream, effects)
+    }
+
+    fn ended(effects: Vec<Effect>) -> (Self, Vec<Effect>) {
+        (
+            Self {
+                machine: Machine::Ended,
+            },
+            effects,
+        )
+    }
+
+    /// Whether the request may go on to the upstream. While it may not, the driver pauses in every callback.
+    #[must_use]
+    pub const fn may_continue(&self) -> bool {
+        matches!(self.machine, Machine::Passing)
+    }
+
+    /// How many more body bytes the stream wants to see; a driver need not hand over more.
+    #[must_use]
+    pub fn body_room(&self) -> usize {
+        match &self.machine {
+            Machine::Gate(gate) => gate.body_room(),
+            Machine::Ended | Machine::Passing | Machine::StatusRead(_) => 0,
+        }
+    }
+
+    /// Takes what happened. After the decision every event is without effect.
+    pub fn handle(&mut self, listener: &Listener, event: Event) -> Vec<Effect> {
+        let effects = match std::mem::replace(&mut self.machine, Machine::Ended) {
+            Machine::Ended => Vec::new(),
+            Machine::Gate(mut gate) => {
+                let effects = gate.handle(listener, event);
+                self.machine = Machine::Gate(gate);
+                effects
+            }
+            Machine::Passing => {
+                self.machine = Machine::Passing;
+                Vec::new()
+            }
+            Machine::StatusRead(read) => match read.handle(listener, event) {
+                Ok(effects) => effects,
+                Err(read) => {
+                    self.machine = Machine::StatusRead(read);
+                    Vec::new()
+                }
+            },
+        };
+        self.settle(&effects);
+        effects
+    }
+
+    /// Follows the decision that stands among the effects.
+    fn settle(&mut self, effects: &[Effect]) {
+        for effect in effects {
+            match effect {
+                Effect::Answer(_) => self.machine = Machine::Ended,
+                Effect::Forward(_) => self.machine = Machine::Passing,
+                Effect::CallPlane(_) | Effect::Count(_) | Effect::Log { .. } => {}
+            }
+        }
+    }
+}
+
+/// A head that cannot be read is refused under any policy: the gate cannot tell which rule it would meet, and the
+/// upstream could read it otherwise.
+fn malformed(listener: &Listener, fault: HeadFault) -> Vec<Effect> {
+    let line = format!(
+        "decision=refused listener={:?} reason=malformed why={:?}",
+        listener.name,
+        fault.to_string()
+    );
+    vec![
+        Effect::Count(Counter::RefusedMalformed),
+        Effect::Log {
+            level: log::Level::Info,
+            line,
+        },
+        Effect::Answer(Denial::by_policy(Reason::Malformed).to_http()),
+    ]
+}
