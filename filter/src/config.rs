@@ -160,7 +160,7 @@ fn document(text: &[u8]) -> Result<Value, ConfigError> {
         return Err(ConfigError::new(
             "",
             "the plugin configuration is empty",
-            "set `configuration` of the wasm filter to a google.protobuf.Struct with at least listener_name",
+            "set `configuration` of the wasm filter to a google.protobuf.StringValue that holds the JSON",
         ));
     }
     if text.len() > limits::CONFIG_BYTES {
@@ -173,6 +173,15 @@ fn document(text: &[u8]) -> Result<Value, ConfigError> {
             "",
             problem,
             "split the policy over several listeners",
+        ));
+    }
+    // A `google.protobuf.Struct` reaches a filter as protobuf bytes on Envoy 1.40, although Envoy's API documentation
+    // promises JSON; such bytes begin with the tag of field 1.
+    if text.first() == Some(&b'\n') && json::parse(text).is_err() {
+        return Err(ConfigError::new(
+            "",
+            "this is not JSON but looks like a protobuf message: Envoy hands over a google.protobuf.Struct undecoded",
+            "write the JSON as text, in a google.protobuf.StringValue",
         ));
     }
     json::parse(text).map_err(|fault| {

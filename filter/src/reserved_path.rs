@@ -3,7 +3,7 @@
 //! The whole prefix is answered here, before any rule, and nothing that could mean it is ever forwarded: a wrong no
 //! would let an upstream forge a status that an agent trusts.
 
-use serde_json::{Map, Value, json};
+use serde::Serialize;
 
 use crate::answer::Answer;
 use crate::approval::ApprovalId;
@@ -106,7 +106,7 @@ impl StatusRead {
             return Err(self);
         };
         Ok(match self.read(listener, answer) {
-            Ok(view) => answered(status(200, &body_of(&view))),
+            Ok(view) => answered(json_answer(200, &Report::from(&view))),
             Err(fault) => failed(listener, &fault),
         })
     }
@@ -175,13 +175,12 @@ fn answered(answer: Answer) -> Vec<Effect> {
 }
 
 fn error(code: u16, message: &str) -> Answer {
-    let mut entries = Map::new();
-    entries.insert("message".to_owned(), json!(message));
-    status(code, &Value::Object(entries))
+    json_answer(code, &Problem { message })
 }
 
-fn status(code: u16, body: &Value) -> Answer {
-    let mut body = body.to_string().into_bytes();
+fn json_answer(code: u16, content: &impl Serialize) -> Answer {
+    // Serialising a struct of texts cannot fail; should it ever, an empty body with the right status is still no lie.
+    let mut body = serde_json::to_vec(content).unwrap_or_default();
     body.push(b'\n');
     Answer {
         status: code,
@@ -195,23 +194,40 @@ fn status(code: u16, body: &Value) -> Answer {
 }
 
 /// The approval as the path reports it: `decided_at` is null while undecided, other absent fields are left out.
-fn body_of(view: &ApprovalView) -> Value {
-    let mut entries = Map::new();
-    let mut put = |name: &str, value: Value| entries.insert(name.to_owned(), value);
-    put("id", json!(view.id.as_str()));
-    put("status", json!(view.status.word().unwrap_or("UNKNOWN")));
-    put("listener_name", json!(view.listener_name));
-    put("approval_rule", json!(view.approval_rule));
-    put("created_at", json!(view.created_at));
-    put("decided_at", json!(view.decided_at));
-    if let Some(reason) = &view.rejection_reason {
-        put("rejection_reason", json!(reason));
+#[derive(Serialize)]
+struct Report<'v> {
+    id: &'v str,
+    status: &'v str,
+    listener_name: &'v str,
+    approval_rule: &'v str,
+    created_at: &'v str,
+    decided_at: Option<&'v str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rejection_reason: Option<&'v str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<&'v str>,
+    next: &'static str,
+}
+
+impl<'v> From<&'v ApprovalView> for Report<'v> {
+    fn from(view: &'v ApprovalView) -> Self {
+        Self {
+            id: view.id.as_str(),
+            status: view.status.word().unwrap_or("UNKNOWN"),
+            listener_name: &view.listener_name,
+            approval_rule: &view.approval_rule,
+            created_at: &view.created_at,
+            decided_at: view.decided_at.as_deref(),
+            rejection_reason: view.rejection_reason.as_deref(),
+            expires_at: view.expires_at.as_deref(),
+            next: view.status.next().word(),
+        }
     }
-    if let Some(time) = &view.expires_at {
-        put("expires_at", json!(time));
-    }
-    put("next", json!(view.status.next().word()));
-    Value::Object(entries)
+}
+
+#[derive(Serialize)]
+struct Problem<'m> {
+    message: &'m str,
 }
 
 #[cfg(test)]

@@ -79,11 +79,15 @@ fn ok_a_whole_configuration() {
 fn err_what_is_no_configuration() {
     assert_eq!(
         err(""),
-        "invalid plugin configuration at the whole document: the plugin configuration is empty; hint: set `configuration` of the wasm filter to a google.protobuf.Struct with at least listener_name"
+        "invalid plugin configuration at the whole document: the plugin configuration is empty; hint: set `configuration` of the wasm filter to a google.protobuf.StringValue that holds the JSON"
     );
     assert_eq!(
         err(r#"{"listener_name":"a","listener_name":"b"}"#),
         "invalid plugin configuration at the whole document: this is not JSON that can be trusted: the key \"listener_name\" stands twice in one object at line 1 column 41; hint: correct the JSON, each key once"
+    );
+    assert_eq!(
+        err("\n\u{11}\n\rlistener_name"),
+        "invalid plugin configuration at the whole document: this is not JSON but looks like a protobuf message: Envoy hands over a google.protobuf.Struct undecoded; hint: write the JSON as text, in a google.protobuf.StringValue"
     );
     assert_eq!(
         err("[]"),

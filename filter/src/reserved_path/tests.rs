@@ -1,5 +1,7 @@
 //! The table of the contract's section 4, row by row.
 
+use serde_json::{Value, json};
+
 use super::*;
 use crate::config::Config;
 use crate::listener::Secrets;
