@@ -34,11 +34,14 @@ pub const JSON_DEPTH: usize = 64;
 
 /// Longest path, in bytes, of which all readings are worked out. A longer one with more than one reading counts as
 /// a path that could be anything, so that an attacker cannot buy CPU time with it.
-pub const AMBIGUOUS_PATH_BYTES: usize = 8_192;
+pub const AMBIGUOUS_PATH_BYTES: usize = 4_096;
 
-/// How many times a path is percent-decoded in search of a reading that meets a rule. Chains of decoding servers
-/// longer than this are not known.
-pub const DECODING_ROUNDS: usize = 3;
+/// Most readings of one path that are worked out, for the same reason. Known tricks need fewer than thirty.
+pub const PATH_READINGS: usize = 128;
+
+/// How many times a path that is too tangled to read is decoded in search of a word; one that needs more counts as
+/// holding it.
+pub const DECODING_ROUNDS: usize = 16;
 
 /// Highest number of rules in one configuration.
 pub const RULES: usize = 10_000;

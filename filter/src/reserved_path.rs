@@ -50,8 +50,10 @@ pub fn claim(head: &RequestHead) -> Claim {
         {
             Claim::Disguised
         }
-        PathReading::Unbounded => Claim::Disguised,
-        PathReading::Ambiguous(_) | PathReading::Plain(_) => Claim::NotOurs,
+        PathReading::Unbounded if path::may_contain(raw, b"hoop") => Claim::Disguised,
+        PathReading::Ambiguous(_) | PathReading::Plain(_) | PathReading::Unbounded => {
+            Claim::NotOurs
+        }
     }
 }
 

@@ -13,7 +13,7 @@ pub enum PathReading {
     /// Servers may differ. The raw form and every form that decoding, slash merging, dot segments, `\` as `/` or
     /// dropped `;params` can give it.
     Ambiguous(BTreeSet<Vec<u8>>),
-    /// Ambiguous, and too long to work out how.
+    /// Ambiguous, and too long or too tangled to work out how.
     Unbounded,
 }
 
@@ -31,7 +31,22 @@ pub fn read(raw: &[u8]) -> PathReading {
     if raw.len() > limits::AMBIGUOUS_PATH_BYTES {
         return PathReading::Unbounded;
     }
-    PathReading::Ambiguous(readings(raw))
+    readings(raw).map_or(PathReading::Unbounded, PathReading::Ambiguous)
+}
+
+/// Whether any number of decodings could bring a word into the path. For paths whose readings are too many to work
+/// out: none of the other clean-ups can put letters together.
+#[must_use]
+pub fn may_contain(raw: &[u8], word: &[u8]) -> bool {
+    let mut path = raw.to_vec();
+    for _ in 0..limits::DECODING_ROUNDS {
+        let decoded = decode_leniently(&path);
+        if decoded == path {
+            return path.windows(word.len()).any(|window| window == word);
+        }
+        path = decoded;
+    }
+    true
 }
 
 /// Percent-decodes once, as Go's `URL.Path` does; `None` where an escape is malformed.
@@ -114,47 +129,45 @@ fn only_harmless_escapes(raw: &[u8], decoded: &[u8]) -> bool {
     has_one_structure(decoded) && slashes(raw) == slashes(decoded) && !decodes_again
 }
 
-/// Every form that some server may see in the path.
-fn readings(raw: &[u8]) -> BTreeSet<Vec<u8>> {
-    let mut decoded_forms = vec![raw.to_vec()];
-    for _ in 0..limits::DECODING_ROUNDS {
-        let next = decode_leniently(decoded_forms.last().map_or(raw, Vec::as_slice));
-        if decoded_forms.last() == Some(&next) {
-            break;
-        }
-        decoded_forms.push(next);
-    }
-    let mut forms = BTreeSet::new();
-    for decoded in decoded_forms {
-        let cut = decoded
-            .split(|byte| matches!(byte, b'?' | b'#' | 0))
-            .next()
-            .unwrap_or_default()
-            .to_vec();
-        for form in [decoded, cut] {
-            for slashed in [form.clone(), with_slashes(&form)] {
-                for stripped in [slashed.clone(), without_params(&slashed)] {
-                    add_structures(&mut forms, stripped);
-                }
+/// Every form that some server may see in the path: all that any sequence of clean-ups can give, since nobody knows
+/// in which order the servers behind apply theirs. `None` where there are too many.
+fn readings(raw: &[u8]) -> Option<BTreeSet<Vec<u8>>> {
+    let mut forms = BTreeSet::from([raw.to_vec()]);
+    let mut unvisited = vec![raw.to_vec()];
+    while let Some(form) = unvisited.pop() {
+        for clean_up in CLEAN_UPS {
+            let cleaned = clean_up(&form);
+            if !forms.contains(&cleaned) {
+                forms.insert(cleaned.clone());
+                unvisited.push(cleaned);
             }
         }
+        if forms.len() > limits::PATH_READINGS {
+            return None;
+        }
     }
-    forms
+    Some(forms)
 }
 
-fn add_structures(forms: &mut BTreeSet<Vec<u8>>, path: Vec<u8>) {
-    if forms.contains(&path) {
-        return;
-    }
-    if let Some(behind_authority) = behind_authority(&path) {
-        forms.insert(without_dots(&merged(&behind_authority)));
-    }
-    let merged_path = merged(&path);
-    forms.insert(without_dots(&path));
-    forms.insert(merged(&without_dots(&path)));
-    forms.insert(without_dots(&merged_path));
-    forms.insert(merged_path);
-    forms.insert(path);
+type CleanUp = fn(&[u8]) -> Vec<u8>;
+
+/// What servers are known to do to a path before they serve it. None makes a path longer, so their closure is finite.
+const CLEAN_UPS: [CleanUp; 7] = [
+    decode_leniently,
+    with_slashes,
+    without_params,
+    merged,
+    without_dots,
+    cut,
+    behind_authority,
+];
+
+/// Ends the path where an escape stood for `?`, `#` or NUL.
+fn cut(path: &[u8]) -> Vec<u8> {
+    path.split(|byte| matches!(byte, b'?' | b'#' | 0))
+        .next()
+        .unwrap_or_default()
+        .to_vec()
 }
 
 fn with_slashes(path: &[u8]) -> Vec<u8> {
@@ -213,11 +226,16 @@ fn without_dots(path: &[u8]) -> Vec<u8> {
 }
 
 /// `//host/path` and `scheme://host/path`, read as a URL that names its host: what is left is the path behind it.
-fn behind_authority(path: &[u8]) -> Option<Vec<u8>> {
-    let at = path.windows(2).position(|window| window == b"//")?;
-    let behind = path.get(at.saturating_add(2)..)?;
-    let slash = behind.iter().position(|byte| *byte == b'/')?;
-    behind.get(slash..).map(<[u8]>::to_vec)
+fn behind_authority(path: &[u8]) -> Vec<u8> {
+    let behind = path
+        .windows(2)
+        .position(|window| window == b"//")
+        .and_then(|at| {
+            let behind = path.get(at.saturating_add(2)..)?;
+            let slash = behind.iter().position(|byte| *byte == b'/')?;
+            behind.get(slash..)
+        });
+    behind.unwrap_or(path).to_vec()
 }
 
 #[cfg(test)]
@@ -323,9 +341,22 @@ mod tests {
 
     #[test]
     fn a_long_ambiguous_path_could_be_anything() {
-        let raw = "/a;".repeat(limits::AMBIGUOUS_PATH_BYTES);
+        let long = "/a;".repeat(limits::AMBIGUOUS_PATH_BYTES);
+        let tangled = format!("/a%{}2f", "25".repeat(1_000));
 
-        assert_eq!(read(raw.as_bytes()), PathReading::Unbounded);
+        assert_eq!(read(long.as_bytes()), PathReading::Unbounded);
+        assert_eq!(read(tangled.as_bytes()), PathReading::Unbounded);
+    }
+
+    #[test]
+    fn a_word_is_seen_behind_any_decoding() {
+        assert!(may_contain(b"/;hoop", b"hoop"));
+        assert!(may_contain(b"/%2568oop", b"hoop"));
+        assert!(may_contain(
+            format!("/%{}", "25".repeat(40)).as_bytes(),
+            b"hoop"
+        ));
+        assert!(!may_contain(b"/;hop%2520x", b"hoop"));
     }
 
     proptest! {
@@ -333,6 +364,23 @@ mod tests {
         fn what_is_plain_reads_as_itself_again(raw in "[/a.%2;\\\\e5Ff]{0,24}") {
             if let PathReading::Plain(canonical) = read(raw.as_bytes()) && !canonical.contains(&b'%') {
                 prop_assert_eq!(read(&canonical), PathReading::Plain(canonical.clone()));
+            }
+        }
+
+        /// Whatever servers do behind the gate, in whatever order, what they end up with was among the readings.
+        #[test]
+        fn no_order_of_clean_ups_leads_out_of_the_readings(
+            raw in "/[/a.%2;\\\\e5Fp]{0,16}",
+            order in proptest::collection::vec(0_usize..CLEAN_UPS.len(), 0..10),
+        ) {
+            let end = order.iter().fold(raw.as_bytes().to_vec(), |path, at| CLEAN_UPS[*at](&path));
+            match read(raw.as_bytes()) {
+                PathReading::Ambiguous(forms) => prop_assert!(forms.contains(&end)),
+                // Harmless escapes may be undone or left; nothing else can change.
+                PathReading::Plain(canonical) => {
+                    prop_assert!(end == canonical || decode_leniently(&end) == canonical, "{end:?} {canonical:?}");
+                }
+                PathReading::Unbounded => {}
             }
         }
 
