@@ -2,7 +2,7 @@
 
 use crate::config::{Action, RuleConfig};
 use crate::glob::Case;
-use crate::request::path::{self, PathReading};
+use crate::request::path::PathReading;
 use crate::request::{RequestHead, host_of};
 
 /// The rules of one listener, in order.
@@ -74,17 +74,17 @@ impl Policy {
                 .first(&request, PathView::Unknown)
                 .map_or(Verdict::Pass, verdict_of);
         }
-        match head.path().map(path::read) {
-            Some(PathReading::Plain(canonical)) => self
-                .first(&request, PathView::Known(&canonical))
+        match &head.reading {
+            PathReading::Plain(canonical) => self
+                .first(&request, PathView::Known(canonical))
                 .map_or(Verdict::Pass, verdict_of),
-            Some(PathReading::Ambiguous(readings)) => {
+            PathReading::Ambiguous(readings) => {
                 let met = readings
                     .iter()
                     .map(|reading| self.first(&request, PathView::Known(reading)));
                 self.strictest(met)
             }
-            Some(PathReading::Unbounded) | None => self.strictest(self.all_possible(&request)),
+            PathReading::Unbounded => self.strictest(self.all_possible(&request)),
         }
     }
 

@@ -3,6 +3,8 @@
 pub mod path;
 pub mod query;
 
+use path::PathReading;
+
 /// The parts of a request's head that a decision may rest on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestHead {
@@ -10,6 +12,8 @@ pub struct RequestHead {
     pub method: Vec<u8>,
     /// `:path` as sent, path and query; `None` for a CONNECT, which has none.
     pub target: Option<Vec<u8>>,
+    /// What the path may mean, worked out once; [`PathReading::Unbounded`] where there is none.
+    pub reading: PathReading,
     /// `:authority`, or `host`, as sent; empty where the request has none.
     pub authority: Vec<u8>,
     /// Whether the request asks to leave HTTP (`upgrade`, or CONNECT with or without `:protocol`): nothing that
@@ -72,6 +76,7 @@ impl RequestHead {
         Ok(Self {
             method: method.to_vec(),
             target: target.map(<[u8]>::to_vec),
+            reading: target.map_or(PathReading::Unbounded, |target| path::read(path_of(target))),
             authority: authority.or(host).unwrap_or_default().to_vec(),
             leaves_http: upgrade || connect,
         })
@@ -80,9 +85,15 @@ impl RequestHead {
     /// The path without its query; `None` for a CONNECT without one.
     #[must_use]
     pub fn path(&self) -> Option<&[u8]> {
-        let target = self.target.as_deref()?;
-        target.split(|byte| *byte == b'?').next()
+        self.target.as_deref().map(path_of)
     }
+}
+
+fn path_of(target: &[u8]) -> &[u8] {
+    target
+        .split(|byte| *byte == b'?')
+        .next()
+        .unwrap_or_default()
 }
 
 /// The host of an authority for comparison: without user information, port and trailing dot.

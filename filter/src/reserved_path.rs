@@ -44,7 +44,7 @@ pub fn claim(head: &RequestHead) -> Claim {
     if let Some(rest) = raw.strip_prefix(PREFIX) {
         return Claim::Ours(rest.to_vec());
     }
-    match path::read(raw) {
+    match &head.reading {
         PathReading::Ambiguous(readings)
             if readings.iter().any(|reading| reading.starts_with(PREFIX)) =>
         {

@@ -83,10 +83,8 @@ proptest! {
         steps in proptest::collection::vec(step(), 0..12),
     ) {
         let listener = listener();
-        let head = RequestHead {
-            method: b"POST".to_vec(), target: Some(b"/x".to_vec()), authority: b"h".to_vec(), leaves_http: false,
-        };
-        let (mut stream, first) = Stream::open(&listener, Ok(head), end_of_stream);
+        let head = RequestHead::parse([(":method", &b"POST"[..]), (":path", b"/x")].into_iter());
+        let (mut stream, first) = Stream::open(&listener, head, end_of_stream);
         let mut decisions = 0;
         let mut asked = first.iter().any(|effect| matches!(effect, Effect::CallPlane(_)));
         prop_assert!(!stream.may_continue());

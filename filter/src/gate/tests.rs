@@ -18,12 +18,13 @@ fn listener() -> Listener {
 }
 
 fn head(target: &str) -> RequestHead {
-    RequestHead {
-        method: b"POST".to_vec(),
-        target: Some(target.as_bytes().to_vec()),
-        authority: b"h".to_vec(),
-        leaves_http: false,
-    }
+    let headers = [(":method", "POST"), (":path", target), (":authority", "h")];
+    RequestHead::parse(
+        headers
+            .into_iter()
+            .map(|(name, value)| (name, value.as_bytes())),
+    )
+    .expect("readable")
 }
 
 fn held(listener: &Listener, target: &str, end_of_stream: bool) -> (Gate, Vec<Effect>) {

@@ -22,12 +22,17 @@ fn payments() -> Policy {
 }
 
 fn head(method: &str, target: &str) -> RequestHead {
-    RequestHead {
-        method: method.as_bytes().to_vec(),
-        target: Some(target.as_bytes().to_vec()),
-        authority: b"Billing.Example.com:8443".to_vec(),
-        leaves_http: false,
-    }
+    let headers = [
+        (":method", method),
+        (":path", target),
+        (":authority", "Billing.Example.com:8443"),
+    ];
+    RequestHead::parse(
+        headers
+            .into_iter()
+            .map(|(name, value)| (name, value.as_bytes())),
+    )
+    .expect("readable")
 }
 
 fn said(policy: &Policy, head: &RequestHead) -> &'static str {
@@ -100,11 +105,9 @@ fn where_no_rule_looks_at_the_path_its_spelling_does_not_matter() {
 
 #[test]
 fn a_request_without_a_path_could_be_any_path() {
-    let connect = RequestHead {
-        target: None,
-        leaves_http: true,
-        ..head("CONNECT", "")
-    };
+    let connect =
+        RequestHead::parse([(":method", &b"CONNECT"[..]), (":authority", b"h:443")].into_iter());
+    let connect = connect.expect("readable");
     let by_path = policy(
         r#"[{"match":{"paths":["/a"]},"action":"require_approval","approval_rule":"r","approval_mode":"return"}]"#,
     );

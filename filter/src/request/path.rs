@@ -112,9 +112,9 @@ fn has_one_structure(path: &[u8]) -> bool {
     let Some(inner) = path.strip_prefix(b"/") else {
         return path == b"*";
     };
-    let inner = inner.strip_suffix(b"/").unwrap_or(inner);
+    let inner_segments = inner.strip_suffix(b"/").unwrap_or(inner);
     inner.is_empty()
-        || inner
+        || inner_segments
             .split(|byte| *byte == b'/')
             .all(|segment| !matches!(segment, b"" | b"." | b".."))
 }
@@ -331,6 +331,7 @@ mod tests {
             b"/a%ff",
             b"/%c0%af",
             b"/a\x01",
+            b"//",
             b"",
             b"a",
             b"/a%0a",

@@ -22,12 +22,8 @@ fn listener(with_plane: bool) -> Listener {
 }
 
 fn claimed(target: &str) -> Claim {
-    claim(&RequestHead {
-        method: b"GET".to_vec(),
-        target: Some(target.as_bytes().to_vec()),
-        authority: Vec::new(),
-        leaves_http: false,
-    })
+    let headers = [(":method", &b"GET"[..]), (":path", target.as_bytes())];
+    claim(&RequestHead::parse(headers.into_iter()).expect("readable"))
 }
 
 fn answer_of(effects: &[Effect]) -> Option<(u16, Value)> {
