@@ -1,0 +1,146 @@
+//! Fuzz bodies: each takes any bytes and panics where a promise of the gate is broken. Plain functions, so that they
+//! always compile and run over the corpus in an ordinary test; `targets/` hands them to libFuzzer.
+
+use hoop_filter::approval::ApprovalId;
+use hoop_filter::config::Config;
+use hoop_filter::control_plane::{Filing, PlaneAnswer, read_approval, read_filing};
+use hoop_filter::effect::Effect;
+use hoop_filter::event::Event;
+use hoop_filter::listener::{Listener, Secrets};
+use hoop_filter::request::RequestHead;
+use hoop_filter::stream::Stream;
+
+/// A configuration is taken or refused with a place, a problem and a remedy; one that is taken judges a request.
+///
+/// # Panics
+///
+/// When a refusal says nothing.
+pub fn config(bytes: &[u8]) {
+    match Config::parse(bytes) {
+        Ok(config) => {
+            let listener = Listener::new(config, Secrets::default());
+            let headers = [
+                (":method", &b"POST"[..]),
+                (":path", b"/payments/42"),
+                (":authority", b"h"),
+            ];
+            let _ = Stream::open(&listener, RequestHead::parse(headers.into_iter()), true);
+        }
+        Err(error) => assert!(
+            !error.problem.is_empty() && !error.hint.is_empty(),
+            "{error:?}"
+        ),
+    }
+}
+
+/// Whatever a plane, or somebody in its place, answers: released only with `"forward": true` beside a canonical id.
+///
+/// # Panics
+///
+/// When something else released.
+pub fn plane_answer(bytes: &[u8]) {
+    let headers = [
+        (":status", &b"200"[..]),
+        ("content-type", b"application/json"),
+    ];
+    let answer = PlaneAnswer::new(headers.into_iter(), Some(bytes.to_vec()));
+    if let Ok(Filing::Released(release)) = read_filing(&answer) {
+        let document: serde_json::Value =
+            serde_json::from_slice(bytes).expect("a release comes from JSON");
+        assert_eq!(document["forward"], true);
+        assert_eq!(document["review"]["id"], release.id().as_str());
+    }
+    let asked = ApprovalId::parse(b"9f97a1b2-0c3d-4e5f-8a9b-0c1d2e3f4a5b").expect("an id");
+    let _ = read_approval(&answer, &asked);
+}
+
+/// The bytes are a target and, behind the first NUL, a body in two pieces. A POST that passes is not under
+/// `/payments` for any plain reader, nothing is forwarded without the plane, and no log line or answer repeats the body.
+///
+/// # Panics
+///
+/// When one of these is broken.
+pub fn request(bytes: &[u8]) {
+    let listener = payments();
+    let cut = bytes
+        .iter()
+        .position(|byte| *byte == 0)
+        .unwrap_or(bytes.len());
+    let (target, body) = bytes.split_at(cut);
+    let headers = [
+        (":method", &b"POST"[..]),
+        (":path", target),
+        (":authority", b"h"),
+    ];
+    let (mut stream, mut effects) =
+        Stream::open(&listener, RequestHead::parse(headers.into_iter()), false);
+    if stream.may_continue() {
+        assert!(
+            !target.to_ascii_lowercase().starts_with(b"/payments/"),
+            "passed: {}",
+            target.escape_ascii()
+        );
+        assert!(
+            !target.starts_with(b"/.well-known/hoop/"),
+            "passed: {}",
+            target.escape_ascii()
+        );
+        return;
+    }
+    let (first, second) = body.split_at(body.len() / 2);
+    for (chunk, end_of_stream) in [(first, false), (second, true)] {
+        effects.extend(stream.handle(
+            &listener,
+            Event::RequestBody {
+                chunk: chunk.to_vec(),
+                end_of_stream,
+            },
+        ));
+    }
+    assert!(
+        !effects
+            .iter()
+            .any(|effect| matches!(effect, Effect::Forward(_))),
+        "forwarded without the plane"
+    );
+    assert!(!stream.may_continue(), "went on without the plane");
+}
+
+fn payments() -> Listener {
+    let text = br#"{"listener_name":"l","control_plane":{"cluster":"c","authority":"a"},"approval_mode":"return","redaction_key_env":"K",
+        "rules":[{"match":{"methods":["POST"],"paths":["/payments/**"]},"action":"require_approval","approval_rule":"r"}]}"#;
+    Listener::new(Config::parse(text).expect("valid"), Secrets::default())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    fn over_corpus(name: &str, body: fn(&[u8])) {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("corpus")
+            .join(name);
+        let mut inputs = 0;
+        for entry in fs::read_dir(&folder).expect("the corpus is there") {
+            body(&fs::read(entry.expect("an entry").path()).expect("an input"));
+            inputs += 1;
+        }
+        assert!(inputs > 0, "{} is empty", folder.display());
+    }
+
+    #[test]
+    fn every_configuration_of_the_corpus_is_taken_or_explained() {
+        over_corpus("config", super::config);
+    }
+
+    #[test]
+    fn no_answer_of_the_corpus_releases_without_saying_so() {
+        over_corpus("plane_answer", super::plane_answer);
+    }
+
+    #[test]
+    fn no_request_of_the_corpus_slips_past_the_gate() {
+        over_corpus("request", super::request);
+    }
+}
