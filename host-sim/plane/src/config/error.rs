@@ -1,0 +1,91 @@
+//! Owns every message about `plane.yaml`: the place, what was found, what is allowed and what to do. `config` makes
+//! them. It must not know how the file is checked.
+
+use thiserror::Error;
+
+/// Why `plane.yaml` cannot be used. All of it is the operator's to mend; nothing was changed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// A name that is empty, padded, too long, or has control characters.
+    #[error(
+        "{origin}: {key} is {found:?}; allowed: 1 to 255 bytes without control characters and without spaces around \
+         them\nhint: write a plain name such as billing-api"
+    )]
+    BadName {
+        /// The file.
+        origin: String,
+        /// The place in it.
+        key: String,
+        /// What stands there.
+        found: String,
+    },
+    /// A name that stood before in the same list.
+    #[error(
+        "{origin}: {key} is {found:?} a second time; allowed: each name once\nhint: rename or remove one of the two"
+    )]
+    DuplicateName {
+        /// The file.
+        origin: String,
+        /// The place in it.
+        key: String,
+        /// What stands there.
+        found: String,
+    },
+    /// A rule that nobody could decide.
+    #[error(
+        "{origin}: {key} is empty; allowed: at least one group name\nhint: name the group that decides, such as [billing]"
+    )]
+    NoReviewers {
+        /// The file.
+        origin: String,
+        /// The place in it.
+        key: String,
+    },
+    /// Not YAML, or not the keys and types of this file.
+    #[error(
+        "{origin}: {problem}\nhint: the file has two lists: listeners (name, approval_rules) and approval_rules (name, \
+         reviewers, pending_ttl_sec, approval_ttl_sec)"
+    )]
+    Syntax {
+        /// The file.
+        origin: String,
+        /// The reader's words, with line and column.
+        problem: String,
+    },
+    /// A time limit out of its range.
+    #[error(
+        "{origin}: {key} is {found}; allowed: 60 to 604800 seconds\nhint: leave the key out for no limit"
+    )]
+    TimeLimit {
+        /// The file.
+        origin: String,
+        /// The place in it.
+        key: String,
+        /// What stands there.
+        found: u64,
+    },
+    /// A listener that names a rule which is not there.
+    #[error(
+        "{origin}: {key} is {found:?}, and no approval rule has that name; allowed: {}\nhint: add the rule under \
+         approval_rules, or name one of these",
+        listed(.known)
+    )]
+    UnknownRule {
+        /// The file.
+        origin: String,
+        /// The place in it.
+        key: String,
+        /// What stands there.
+        found: String,
+        /// The rules of this file.
+        known: Vec<String>,
+    },
+}
+
+fn listed(known: &[String]) -> String {
+    if known.is_empty() {
+        return "none, because approval_rules is empty".to_owned();
+    }
+    known.join(", ")
+}

@@ -1,0 +1,141 @@
+//! Owns what a review is to the rest of the plane, and the promises that every database behind it keeps; the API drives
+//! it, `sqlite` keeps it. It must not know HTTP, tokens' texts or the configuration file.
+//!
+//! The promises:
+//! - one statement has at most one live review (a partial unique index);
+//! - every step of a life is one conditional write, and the count of rows it changed says who won;
+//! - a deadline is compared inside that write, with the time read after the database was ours;
+//! - reading changes nothing; what has lapsed reads as expired;
+//! - what was answered is on the disk.
+
+pub(crate) mod sqlite;
+
+use sha2::{Digest, Sha256};
+use thiserror::Error;
+use uuid::Uuid;
+
+use crate::{
+    clock::Timestamp,
+    lifecycle::{Refusal, Status},
+    requester::Requester,
+    tokens,
+};
+
+/// What a sidecar asks to have decided.
+#[derive(Debug)]
+pub(crate) struct Filing {
+    pub(crate) listener_name: String,
+    pub(crate) approval_rule: String,
+    pub(crate) statement: Statement,
+    pub(crate) requester: Option<Requester>,
+    pub(crate) reviewers: Vec<String>,
+    pub(crate) pending_ttl_sec: Option<u32>,
+    pub(crate) approval_ttl_sec: Option<u32>,
+}
+
+/// The exact bytes that were filed. It never prints them.
+pub(crate) struct Statement(Vec<u8>);
+
+impl Statement {
+    pub(crate) const fn new(bytes: Vec<u8>) -> Self {
+        Self(bytes)
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Half of the matching key: SHA-256 of the exact bytes, nothing normalised.
+    pub(crate) fn sha256(&self) -> String {
+        tokens::hex(&Sha256::digest(&self.0))
+    }
+}
+
+impl std::fmt::Debug for Statement {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("[redacted]")
+    }
+}
+
+/// A review as it reads at one moment: `status` already knows the deadline.
+#[derive(Clone, Debug)]
+pub(crate) struct Review {
+    pub(crate) seq: i64,
+    pub(crate) id: Uuid,
+    pub(crate) session: Uuid,
+    pub(crate) listener_name: String,
+    pub(crate) approval_rule: String,
+    pub(crate) status: Status,
+    pub(crate) created_at: Timestamp,
+    pub(crate) expires_at: Option<Timestamp>,
+    pub(crate) approval_ttl_sec: Option<u32>,
+    pub(crate) decided_at: Option<Timestamp>,
+    pub(crate) executed_at: Option<Timestamp>,
+    pub(crate) rejection_reason: Option<String>,
+}
+
+/// A reviewer group of a review.
+#[derive(Debug)]
+pub(crate) struct Group {
+    pub(crate) id: Uuid,
+    pub(crate) name: String,
+}
+
+/// The answer to a filing or a claim.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) review: Review,
+    pub(crate) groups: Vec<Group>,
+    pub(crate) outcome: Outcome,
+    /// The earlier review of this statement that was found lapsed and written down as expired.
+    pub(crate) lapsed: Option<Uuid>,
+}
+
+/// What came of asking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It waits for a person from now on.
+    Filed,
+    /// The approval was spent on this very request: the one yes that may run.
+    Released,
+    /// As it stands; nothing may run.
+    Standing,
+}
+
+/// A review with what a person needs to decide it.
+#[derive(Debug)]
+pub(crate) struct Dossier {
+    pub(crate) review: Review,
+    pub(crate) statement: Statement,
+    pub(crate) requester: Option<Requester>,
+    /// How many earlier reviews of this listener, rule and statement were released.
+    pub(crate) ran_before: i64,
+}
+
+/// What came of a decision.
+#[derive(Debug)]
+pub(crate) enum Decided {
+    /// Nobody knows that review.
+    Absent,
+    /// It was not taken; the review stands as the refusal says.
+    Refused(Refusal),
+    /// It was taken.
+    Taken(Box<Dossier>),
+}
+
+/// Why the database gave no answer. Whatever was asked either happened whole or not at all.
+#[derive(Debug, Error)]
+pub(crate) enum StoreError {
+    /// The database failed, or its turn did not come in time.
+    #[error("the database failed")]
+    Database(#[from] sqlx::Error),
+    /// A row holds what this program never writes.
+    #[error("the database holds an unknown {what}")]
+    Foreign {
+        /// Which value.
+        what: &'static str,
+    },
+    /// Another writer filed the same statement first, each time.
+    #[error("another writer won each attempt to file")]
+    LostEveryRace,
+}
