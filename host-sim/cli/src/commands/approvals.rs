@@ -1,0 +1,81 @@
+//! `host-sim approvals`: what a person does with approval requests. Each command is one call of the plane's people's API.
+
+mod client;
+mod review;
+
+use serde_json::Value;
+
+use crate::args::{ApprovalsArguments, ApprovalsCommand};
+use crate::failure::Failure;
+use crate::output;
+use client::{Client, Decision};
+use review::Review;
+
+/// Runs one of the commands.
+pub(super) async fn run(arguments: &ApprovalsArguments) -> Result<(), Failure> {
+    let client = Client::new(&arguments.plane, &arguments.data_dir)?;
+    match &arguments.command {
+        ApprovalsCommand::List {
+            status,
+            limit,
+            json,
+        } => {
+            let answer = client
+                .list(status.map(|status| status.as_str()), *limit)
+                .await?;
+            if *json {
+                output::data(format_args!("{answer:#}"));
+            } else {
+                print_table(&read::<Vec<Review>>(&answer)?);
+            }
+        }
+        ApprovalsCommand::Show { id, json } => {
+            let answer = client.show(id).await?;
+            if *json {
+                output::data(format_args!("{answer:#}"));
+            } else {
+                output::data(read::<Review>(&answer)?.page());
+            }
+        }
+        ApprovalsCommand::Approve { id } => decide(&client, id, &Decision::Approve).await?,
+        ApprovalsCommand::Reject { id, reason } => {
+            decide(
+                &client,
+                id,
+                &Decision::Reject {
+                    reason: reason.clone(),
+                },
+            )
+            .await?;
+        }
+        ApprovalsCommand::Revoke { id } => decide(&client, id, &Decision::Revoke).await?,
+    }
+    Ok(())
+}
+
+async fn decide(client: &Client, id: &str, decision: &Decision) -> Result<(), Failure> {
+    let review: Review = read(&client.decide(id, decision).await?)?;
+    output::data(review.line());
+    if let Some(next) = review.next() {
+        output::progress(next);
+    }
+    Ok(())
+}
+
+fn print_table(reviews: &[Review]) {
+    if reviews.is_empty() {
+        output::progress("no approval requests");
+    } else {
+        output::data(review::table(reviews));
+    }
+}
+
+fn read<T: serde::de::DeserializeOwned>(answer: &Value) -> Result<T, Failure> {
+    T::deserialize(answer).map_err(|error| {
+        let hint = "check that `--plane` is a plane of the same version as this program";
+        Failure::user(
+            format_args!("the plane's answer has another form than expected: {error}"),
+            hint,
+        )
+    })
+}

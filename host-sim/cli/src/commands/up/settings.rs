@@ -1,0 +1,162 @@
+//! What `up` needs before anything is started: tools and files, each checked, and the bootstrap adapted to the flags.
+
+use std::path::{Path, PathBuf};
+
+use host_sim_plane::PlaneConfig;
+use serde_json::{Value, json};
+
+use crate::args::UpArguments;
+use crate::bootstrap::Bootstrap;
+use crate::commands::plane;
+use crate::failure::Failure;
+
+/// Everything that can be known to be wrong before the first port is taken.
+#[derive(Debug)]
+pub(super) struct Settings {
+    pub(super) envoy: PathBuf,
+    pub(super) bootstrap: Bootstrap,
+    pub(super) plane: PlaneConfig,
+}
+
+impl Settings {
+    /// Checks the tools, reads the files and writes the addresses of `arguments` into the bootstrap.
+    pub(super) fn read(arguments: &UpArguments) -> Result<Settings, Failure> {
+        let envoy = tool(&arguments.envoy, "Envoy", "`--envoy FILE` (variable ENVOY)")?;
+        let wasm = tool(
+            &arguments.wasm,
+            "the filter",
+            "`--wasm FILE` (variable HOOP_FILTER_WASM)",
+        )?;
+        let plane = plane::read_configuration(arguments.plane_config.as_deref())?;
+        let bootstrap = bootstrap(arguments, &wasm)?;
+        Ok(Settings {
+            envoy,
+            bootstrap,
+            plane,
+        })
+    }
+}
+
+/// The absolute path of `file`. A bare name such as `envoy` is looked up in `PATH`, as a shell would.
+fn tool(file: &Path, what: &str, flag: &str) -> Result<PathBuf, Failure> {
+    let in_path = || {
+        let bare = file.components().count() == 1 && !file.starts_with(".");
+        let directories = std::env::var_os("PATH").filter(|_| bare)?;
+        std::env::split_paths(&directories)
+            .map(|directory| directory.join(file))
+            .find(|file| file.is_file())
+    };
+    let found = if file.is_file() {
+        Some(file.to_owned())
+    } else {
+        in_path()
+    };
+    found
+        .and_then(|file| std::path::absolute(file).ok())
+        .ok_or_else(|| {
+            let hint = format!(
+                "`make run` fetches and builds what is missing; or give the path with {flag}"
+            );
+            Failure::user(
+                format_args!("{what} is missing: no file {}", file.display()),
+                hint,
+            )
+        })
+}
+
+fn bootstrap(arguments: &UpArguments, wasm: &Path) -> Result<Bootstrap, Failure> {
+    let mut bootstrap = match &arguments.envoy_config {
+        Some(file) => Bootstrap::load(file)?,
+        None => Bootstrap::shipped()?,
+    };
+    bootstrap
+        .set_listener(arguments.listen)?
+        .set_admin(arguments.admin_listen)?
+        .set_cluster("control_plane", arguments.plane_listen)?
+        .set_cluster("billing_upstream", arguments.upstream_listen)?
+        .set_wasm_module(wasm)?;
+    if let Some(file) = &arguments.filter_config {
+        bootstrap.set_plugin_configuration(&read_json(file)?)?;
+    } else if let Some(mut configuration) = bootstrap.plugin_configuration() {
+        // The plane's Host header follows its port.
+        if let Some(Value::Object(control_plane)) = configuration.get_mut("control_plane") {
+            control_plane.insert(
+                "authority".to_owned(),
+                json!(arguments.plane_listen.to_string()),
+            );
+        }
+        bootstrap.set_plugin_configuration(&configuration)?;
+    }
+    Ok(bootstrap)
+}
+
+fn read_json(file: &Path) -> Result<Value, Failure> {
+    let unusable = |reason: String| {
+        let message = format!(
+            "{}: cannot use the filter's configuration: {reason}",
+            file.display()
+        );
+        Failure::user(
+            message,
+            "give a JSON file, or leave `--filter-config` out for the demo's policy",
+        )
+    };
+    let text = std::fs::read_to_string(file).map_err(|error| unusable(error.to_string()))?;
+    serde_json::from_str(&text).map_err(|error| unusable(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Arguments, Command};
+
+    fn up(line: &str) -> UpArguments {
+        let words = ["host-sim", "up"]
+            .into_iter()
+            .chain(line.split_whitespace());
+        match Arguments::try_parse_from(words).expect("parses").command {
+            Command::Up(arguments) => arguments,
+            Command::Approvals(_) | Command::ExecChild(_) | Command::Plane(_) => {
+                panic!("another command")
+            }
+        }
+    }
+
+    #[test]
+    fn err_no_envoy() {
+        let failure = Settings::read(&up("--envoy /nowhere/envoy"))
+            .expect_err("refused")
+            .to_string();
+        assert_eq!(
+            failure,
+            "Envoy is missing: no file /nowhere/envoy; hint: `make run` fetches and builds what is missing; \
+             or give the path with `--envoy FILE` (variable ENVOY)"
+        );
+    }
+
+    #[test]
+    fn err_no_module() {
+        let failure = Settings::read(&up("--envoy sh --wasm /nowhere/gate.wasm"))
+            .expect_err("refused")
+            .to_string();
+        assert!(
+            failure
+                .starts_with("the filter is missing: no file /nowhere/gate.wasm; hint: `make run`"),
+            "{failure}"
+        );
+    }
+
+    #[test]
+    fn the_flags_reach_the_bootstrap() {
+        let arguments = up("--plane-listen 127.0.0.1:1 --upstream-listen 127.0.0.1:2");
+        let bootstrap = bootstrap(&arguments, Path::new("/tmp/gate.wasm")).expect("a bootstrap");
+        let configuration = bootstrap.plugin_configuration().expect("JSON");
+        assert_eq!(
+            configuration.pointer("/control_plane/authority"),
+            Some(&json!("127.0.0.1:1"))
+        );
+        assert!(bootstrap.to_json().contains("/tmp/gate.wasm"));
+    }
+}
