@@ -1,1 +1,14 @@
-//! cases
+//! The end-to-end cases: one binary, a module for each promise that an operator or an agent relies on.
+
+mod bodies;
+mod config_refusals;
+mod connections;
+mod headers;
+mod main_loop;
+mod operator;
+mod path_readings;
+mod paths;
+mod plane_faults;
+mod reserved_path;
+mod rules;
+mod statement;

@@ -1,1 +1,22 @@
-//! Tests.
+//! The harness of the end-to-end cases: real Envoy with the built filter, a plane, an upstream that remembers every byte, and clients.
+//!
+//! * [`scene`] builds one such arrangement for one case, checks what must hold in every case and, on a failure, prints everything.
+//! * [`client`] sends requests byte for byte, [`http1`] is the message format that both ends of a scene read.
+//! * [`upstream`], [`lying_plane`] and [`real_plane`] are the other parties, [`envoy`] the process between them.
+//! * [`answer`] says what an answer of the gate has to look like.
+//!
+//! The filter is known here only as the file `hoop_filter.wasm`, the plane only as the command `host-sim`: no case reaches into
+//! their insides, so one wrong reading of the contract cannot hide in both.
+
+pub mod answer;
+pub mod binaries;
+pub mod client;
+pub mod envoy;
+pub mod http1;
+pub mod lying_plane;
+pub mod policy;
+pub mod real_plane;
+pub mod report;
+pub mod scene;
+pub mod upstream;
+pub mod wait;

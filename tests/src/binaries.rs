@@ -1,0 +1,52 @@
+//! Where the programs under test lie. `make test` builds them and sets the variables; a missing one says so.
+
+use std::path::{Path, PathBuf};
+
+/// The Envoy binary: `ENVOY`, else the one that the Makefile installs, as a link or inside its wheel.
+pub fn envoy() -> PathBuf {
+    let wheel = || {
+        let lib = workspace().join(".tools/venv/lib");
+        let mut pythons: Vec<PathBuf> = std::fs::read_dir(lib)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path().join("site-packages/envoy/_bin/envoy"))
+            .filter(|binary| binary.is_file())
+            .collect();
+        pythons.sort();
+        pythons
+            .pop()
+            .unwrap_or_else(|| workspace().join(".tools/venv"))
+    };
+    let link = workspace().join(".tools/envoy");
+    existing("ENVOY", if link.is_file() { link } else { wheel() })
+}
+
+/// The filter's module: `HOOP_FILTER_WASM`, else cargo's release build.
+pub fn filter_module() -> PathBuf {
+    existing(
+        "HOOP_FILTER_WASM",
+        workspace().join("target/wasm32-wasip1/release/hoop_filter.wasm"),
+    )
+}
+
+/// The `host-sim` command: `HOST_SIM`, else cargo's debug build.
+pub fn host_sim() -> PathBuf {
+    existing("HOST_SIM", workspace().join("target/debug/host-sim"))
+}
+
+/// The root of the checkout.
+pub fn workspace() -> PathBuf {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    manifest.parent().unwrap_or(manifest).to_owned()
+}
+
+fn existing(variable: &str, default: PathBuf) -> PathBuf {
+    let path = std::env::var_os(variable).map_or(default, PathBuf::from);
+    assert!(
+        path.is_file(),
+        "{variable}: no file {}\nhint: run `make test`, which builds and installs what the cases need",
+        path.display()
+    );
+    path
+}

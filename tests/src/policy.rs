@@ -1,0 +1,48 @@
+//! Plugin configurations that several cases start from.
+
+use serde_json::{Value, json};
+
+/// The configuration of `envoy/envoy.yaml`: POST, PUT, PATCH and DELETE under `/payments/` need a person.
+pub fn shipped() -> Value {
+    let bootstrap = host_sim_cli::bootstrap::Bootstrap::shipped().expect("envoy/envoy.yaml");
+    let policy = bootstrap.plugin_configuration();
+    policy.expect("a plugin configuration").clone()
+}
+
+/// The shipped configuration with other rules. A mode says how calls are held, so without a rule that holds there is none.
+pub fn with_rules(rules: Value) -> Value {
+    let holds = rules.to_string().contains("require_");
+    let mut policy = if holds {
+        shipped()
+    } else {
+        without("approval_mode")
+    };
+    policy["rules"] = rules;
+    policy
+}
+
+/// The shipped configuration with `key` set to `value`.
+pub fn with(key: &str, value: Value) -> Value {
+    let mut policy = shipped();
+    policy[key] = value;
+    policy
+}
+
+/// The shipped configuration without `key`.
+pub fn without(key: &str) -> Value {
+    let mut policy = shipped();
+    if let Some(members) = policy.as_object_mut() {
+        members.remove(key);
+    }
+    policy
+}
+
+/// A rule that holds everything.
+pub fn hold_everything() -> Value {
+    json!([{"name": "all", "action": "require_approval", "approval_rule": "billing-approvers"}])
+}
+
+/// The name under which the shipped configuration files.
+pub const LISTENER: &str = "billing-api";
+/// The approval rule of the shipped configuration.
+pub const APPROVAL_RULE: &str = "billing-approvers";

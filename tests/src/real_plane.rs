@@ -1,0 +1,218 @@
+//! The local Control Plane as a process of its own: `host-sim plane`, and the people who decide with `host-sim approvals`.
+
+use std::fs::File;
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio::process::{Child, Command};
+
+use crate::binaries;
+use crate::wait;
+
+/// A running plane with its own data directory. Dropping it kills the process.
+pub struct RealPlane {
+    child: Child,
+    address: SocketAddr,
+    dir: PathBuf,
+}
+
+impl RealPlane {
+    /// Starts the plane on a free port, with the demo's listener and approval rule.
+    pub async fn start(dir: &Path) -> RealPlane {
+        let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
+        std::fs::write(dir.join("plane.yaml"), CONFIG).expect("a file in the case's folder");
+        let child = spawn(dir, address);
+        let mut plane = RealPlane {
+            child,
+            address,
+            dir: dir.to_owned(),
+        };
+        plane.ready().await;
+        plane
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The sidecar token that this plane made.
+    pub fn sidecar_token(&self) -> String {
+        self.token("sidecar-token")
+    }
+
+    /// Kills the process with SIGKILL, as a crash would.
+    pub async fn kill(&mut self) {
+        self.child.kill().await.expect("the plane was running");
+    }
+
+    /// Starts it again on the same port and the same data.
+    pub async fn restart(&mut self) {
+        self.child = spawn(&self.dir, self.address);
+        self.ready().await;
+    }
+
+    /// What a person says yes to with `host-sim approvals approve`.
+    pub async fn approve(&self, id: &str) {
+        self.decide(&["approve", id]).await;
+    }
+
+    /// What a person says no to with `host-sim approvals reject`.
+    pub async fn reject(&self, id: &str, reason: &str) {
+        self.decide(&["reject", id, "--reason", reason]).await;
+    }
+
+    /// Takes an unused approval back.
+    pub async fn revoke(&self, id: &str) {
+        self.decide(&["revoke", id]).await;
+    }
+
+    /// Decides over the people's API, as the desk and any script would; gives the status code.
+    pub async fn decide_over_http(&self, id: &str, decision: &Value) -> u16 {
+        let request = client()
+            .put(format!("http://{}/api/reviews/{id}", self.address))
+            .bearer_auth(self.token("approver-token"))
+            .json(decision);
+        let response = request.send().await.expect("the plane answers");
+        response.status().as_u16()
+    }
+
+    /// One row with its statement as people see it.
+    pub async fn dossier(&self, id: &str) -> Value {
+        let request = client()
+            .get(format!("http://{}/api/reviews/{id}", self.address))
+            .bearer_auth(self.token("approver-token"));
+        let response = request.send().await.expect("the plane answers");
+        response.json().await.expect("JSON from the plane")
+    }
+
+    /// Every row as the Sidecar API lists it, newest first.
+    pub async fn rows(&self) -> Vec<Value> {
+        let rows = self.get("/api/sidecars/reviews?limit=200").await;
+        rows.as_array().expect("a list").clone()
+    }
+
+    /// One row as the Sidecar API reads it.
+    pub async fn row(&self, id: &str) -> Value {
+        self.get(&format!("/api/sidecars/reviews/{id}")).await
+    }
+
+    /// Everything that the process wrote so far.
+    pub fn log(&self) -> String {
+        let bytes = std::fs::read(self.dir.join("plane.log")).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    async fn get(&self, target: &str) -> Value {
+        let request = client()
+            .get(format!("http://{}{target}", self.address))
+            .header("hoop-sidecar-token", self.sidecar_token());
+        let response = request.send().await.expect("the plane answers");
+        assert_eq!(response.status(), 200, "GET {target}");
+        response.json().await.expect("JSON from the plane")
+    }
+
+    async fn decide(&self, arguments: &[&str]) {
+        let output = self.approvals(arguments).await;
+        assert!(
+            output.status.success(),
+            "host-sim approvals {arguments:?}: {output:?}"
+        );
+    }
+
+    /// Runs `host-sim approvals` against this plane.
+    pub async fn approvals(&self, arguments: &[&str]) -> Output {
+        let output = Command::new(binaries::host_sim())
+            .arg("approvals")
+            .args(arguments)
+            .arg("--plane")
+            .arg(format!("http://{}", self.address))
+            .arg("--data-dir")
+            .arg(&self.dir)
+            .stdin(Stdio::null())
+            .kill_on_drop(true)
+            .output();
+        wait::within("host-sim approvals", output)
+            .await
+            .expect("host-sim starts")
+    }
+
+    async fn ready(&mut self) {
+        let token = self.dir.join("sidecar-token");
+        wait::until("the plane listens", async || {
+            if let Some(status) = self.child.try_wait().expect("a child process") {
+                panic!("host-sim plane ended with {status}: {}", self.log());
+            }
+            TcpStream::connect(self.address).await.ok()?;
+            token.is_file().then_some(())
+        })
+        .await;
+    }
+
+    fn token(&self, file: &str) -> String {
+        let token = std::fs::read_to_string(self.dir.join(file)).expect("a token file");
+        token.trim().to_owned()
+    }
+}
+
+fn client() -> reqwest::Client {
+    let builder = reqwest::Client::builder().no_proxy();
+    builder.build().expect("a client")
+}
+
+fn spawn(dir: &Path, address: SocketAddr) -> Child {
+    let log = File::options()
+        .create(true)
+        .append(true)
+        .open(dir.join("plane.log"));
+    let out = log.expect("a log file in the case's folder");
+    let err = out.try_clone().expect("a second handle");
+    Command::new(binaries::host_sim())
+        .arg("plane")
+        .arg("--listen")
+        .arg(address.to_string())
+        .arg("--data-dir")
+        .arg(dir)
+        .arg("--config")
+        .arg(dir.join("plane.yaml"))
+        .env_remove("HOOP_SIDECAR_TOKEN")
+        .stdin(Stdio::null())
+        .stdout(out)
+        .stderr(err)
+        .kill_on_drop(true)
+        .spawn()
+        .expect("host-sim starts")
+}
+
+/// A loopback port that is free now and that no outgoing connection takes by chance: below the system's ephemeral range.
+/// For processes that have to keep a port over a restart or take it as a flag; everything else listens on port 0.
+pub fn free_port() -> u16 {
+    let mut tries = 0;
+    loop {
+        let step = NEXT_PORT.fetch_add(1, Ordering::Relaxed);
+        let start = u16::try_from(std::process::id() % 900).unwrap_or(0) * 10;
+        let port = 20_000 + (start + step) % 10_000;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+        tries += 1;
+        assert!(tries < 10_000, "no free port below the ephemeral range");
+    }
+}
+
+static NEXT_PORT: AtomicU16 = AtomicU16::new(0);
+
+const CONFIG: &str = "\
+listeners:
+  - name: billing-api
+    approval_rules: [billing-approvers]
+approval_rules:
+  - name: billing-approvers
+    reviewers: [alice@example.com]
+    pending_ttl_sec: 1800
+    approval_ttl_sec: 600
+";

@@ -1,0 +1,422 @@
+//! One scene: agent, Envoy with the gate, plane and upstream, for one case.
+//!
+//! A case ends with [`Scene::finish`], which checks what must hold whatever the case is about: the number of requests that
+//! the upstream got, no crash in the gate, no secret in an answer or a log. A failing case prints the whole scene.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use host_sim_cli::bootstrap::Bootstrap;
+use serde_json::Value;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use crate::client::h2::H2Connection;
+use crate::client::{Answer, Answers, Connection, curl};
+use crate::envoy::{Envoy, Launch, Refused};
+use crate::lying_plane::LyingPlane;
+use crate::real_plane::RealPlane;
+use crate::report::Report;
+use crate::upstream::Upstream;
+use crate::{binaries, http1, policy, wait};
+
+/// What stands where the Control Plane should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlaneKind {
+    /// A [`LyingPlane`].
+    Lying,
+    /// `host-sim plane`.
+    Real,
+}
+
+/// A change of the bootstrap document.
+type Edit = Box<dyn FnOnce(&mut Value)>;
+
+/// How a scene is built.
+pub struct SceneBuilder {
+    policy: Value,
+    plane: PlaneKind,
+    concurrency: u32,
+    edits: Vec<Edit>,
+}
+
+/// A running scene.
+pub struct Scene {
+    /// The process with the gate.
+    pub envoy: Envoy,
+    /// The service behind the gate.
+    pub upstream: Upstream,
+    /// A word that no other scene uses. Put it into bodies: it must never come back in an answer or a log.
+    pub marker: String,
+    plane: Plane,
+    policy: String,
+    bootstrap: String,
+    answers: Answers,
+    token: String,
+    dir: Folder,
+    finished: bool,
+    _turn: SemaphorePermit<'static>,
+}
+
+enum Plane {
+    Lying(LyingPlane),
+    Real(RealPlane),
+}
+
+impl Scene {
+    /// A scene with the shipped policy, a real plane and one worker.
+    pub fn real() -> SceneBuilder {
+        SceneBuilder::new(PlaneKind::Real)
+    }
+
+    /// A scene with the shipped policy, a lying plane and one worker.
+    pub fn lying() -> SceneBuilder {
+        SceneBuilder::new(PlaneKind::Lying)
+    }
+
+    /// Where agents connect.
+    pub fn address(&self) -> SocketAddr {
+        self.envoy.listener()
+    }
+
+    /// The lying plane of this scene.
+    pub fn lies(&self) -> &LyingPlane {
+        match &self.plane {
+            Plane::Lying(plane) => plane,
+            Plane::Real(_) => panic!("this scene has a real plane"),
+        }
+    }
+
+    /// The real plane of this scene.
+    pub fn plane(&self) -> &RealPlane {
+        match &self.plane {
+            Plane::Real(plane) => plane,
+            Plane::Lying(_) => panic!("this scene has a lying plane"),
+        }
+    }
+
+    /// The real plane of this scene, to stop or restart it.
+    pub fn plane_mut(&mut self) -> &mut RealPlane {
+        match &mut self.plane {
+            Plane::Real(plane) => plane,
+            Plane::Lying(_) => panic!("this scene has a lying plane"),
+        }
+    }
+
+    /// Another Envoy with the same configuration: a replica, with the same plane and the same upstream.
+    pub async fn replica(&self) -> Envoy {
+        let dir = self.dir.path().join("replica");
+        std::fs::create_dir_all(&dir).expect("a folder in the case's folder");
+        let launch = Launch {
+            dir: &dir,
+            bootstrap: &self.bootstrap,
+            concurrency: 2,
+            token: Some(&self.token),
+        };
+        Envoy::start(launch).await.expect("a second Envoy")
+    }
+
+    /// A new HTTP/1.1 connection to `envoy`, one of this scene.
+    pub async fn connect_to(&self, envoy: &Envoy) -> Connection {
+        Connection::open(envoy.listener(), self.answers.clone()).await
+    }
+
+    /// Asserts that neither the sidecar token nor a statement's body stands in `text`, which `what` wrote.
+    pub fn assert_discreet(&self, what: &str, text: &str) {
+        for secret in [&self.token, &self.marker] {
+            assert!(!text.contains(secret.as_str()), "a secret in {what}");
+        }
+    }
+
+    /// A new HTTP/1.1 connection to the gate.
+    pub async fn connect(&self) -> Connection {
+        Connection::open(self.address(), self.answers.clone()).await
+    }
+
+    /// A new HTTP/2 connection to the gate.
+    pub async fn connect_h2(&self) -> H2Connection {
+        H2Connection::open(self.address(), self.answers.clone()).await
+    }
+
+    /// Sends `request` on a connection of its own.
+    pub async fn send(&self, request: &[u8]) -> Answer {
+        self.connect().await.send(request).await
+    }
+
+    /// Sends a POST with `body` on a connection of its own.
+    pub async fn post(&self, target: &str, body: &[u8]) -> Answer {
+        self.send(&http1::request("POST", target, &[], Some(body)))
+            .await
+    }
+
+    /// Sends a GET on a connection of its own.
+    pub async fn get(&self, target: &str) -> Answer {
+        self.send(&http1::request("GET", target, &[], None)).await
+    }
+
+    /// Runs curl against `target` with more `arguments`.
+    pub async fn curl(&self, target: &str, arguments: &[&str]) -> Answer {
+        let url = format!("http://{}{target}", self.address());
+        let mut all = vec!["--path-as-is"];
+        all.extend_from_slice(arguments);
+        all.push(&url);
+        let request = format!("curl {}", all.join(" "));
+        let answer = curl::run(&all).await;
+        let answer = answer.unwrap_or_else(|| panic!("no answer to {request}"));
+        self.answers.note(request, &answer);
+        answer
+    }
+
+    /// A JSON body that holds this scene's marker.
+    pub fn body(&self) -> Vec<u8> {
+        format!("{{\"amount\":100,\"memo\":\"{}\"}}", self.marker).into_bytes()
+    }
+
+    /// Checks what must hold in every case. `upstream_requests` is how many requests reached the upstream in all.
+    pub async fn finish(mut self, upstream_requests: usize) {
+        wait::until("the requests that the upstream got are known", async || {
+            (self.upstream.requests().len() == upstream_requests).then_some(())
+        })
+        .await;
+        self.idle().await;
+        assert_eq!(
+            self.upstream.requests().len(),
+            upstream_requests,
+            "requests that reached the upstream"
+        );
+        if upstream_requests == 0 {
+            assert_eq!(
+                (self.upstream.connections(), self.upstream.bytes()),
+                (0, 0),
+                "connections and bytes at the socket of an upstream that should have seen nothing"
+            );
+        }
+        self.check_answers();
+        self.envoy.kill().await;
+        self.check_log();
+        self.finished = true;
+    }
+
+    /// Waits until Envoy holds no request any more, so that whatever it was to send has been sent.
+    async fn idle(&self) {
+        wait::until("Envoy has ended every request", async || {
+            let active = "http.billing_api.downstream_rq_active";
+            let upstream = "cluster.billing_upstream.upstream_rq_active";
+            let active = self.envoy.stat(active).await + self.envoy.stat(upstream).await;
+            (active == 0).then_some(())
+        })
+        .await;
+    }
+
+    fn check_answers(&self) {
+        let plane = match &self.plane {
+            Plane::Lying(plane) => plane.address(),
+            Plane::Real(plane) => plane.address(),
+        };
+        let secrets = [
+            ("the sidecar token", self.token.clone()),
+            ("the plane's address", plane.to_string()),
+            ("the plane's port", format!(":{}", plane.port())),
+            ("the plane's cluster", "control_plane".to_owned()),
+            ("a statement's body", self.marker.clone()),
+        ];
+        for (request, answer) in self.answers.all() {
+            let shown = answer.to_string();
+            for (what, secret) in &secrets {
+                assert!(
+                    !shown.contains(secret.as_str()),
+                    "{what} in the answer to {request}\n{shown}"
+                );
+            }
+        }
+    }
+
+    fn check_log(&self) {
+        let log = self.envoy.log();
+        self.assert_discreet("Envoy's log", &log);
+        for line in log.lines() {
+            let crash = CRASHES.iter().any(|sign| line.contains(sign));
+            assert!(!crash, "the gate crashed: {line}");
+        }
+    }
+
+    fn report(&self) -> String {
+        let (calls, plane_log) = match &self.plane {
+            Plane::Lying(plane) => (plane.calls(), String::new()),
+            Plane::Real(plane) => (Vec::new(), plane.log()),
+        };
+        let report = Report {
+            policy: &self.policy,
+            exchanges: &self.answers.all(),
+            upstream: &self.upstream.requests(),
+            plane: &calls,
+            plane_log: &plane_log,
+            envoy_log: &self.envoy.log(),
+        };
+        report.to_string()
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}", self.report());
+        } else {
+            assert!(self.finished, "a case has to end with Scene::finish");
+        }
+    }
+}
+
+impl SceneBuilder {
+    fn new(plane: PlaneKind) -> SceneBuilder {
+        SceneBuilder {
+            policy: policy::shipped(),
+            plane,
+            concurrency: 1,
+            edits: Vec::new(),
+        }
+    }
+
+    /// Replaces the plugin configuration. The plane's authority in it becomes the address of this scene's plane.
+    pub fn policy(mut self, policy: Value) -> SceneBuilder {
+        self.policy = policy;
+        self
+    }
+
+    /// Starts Envoy with so many workers.
+    pub fn workers(mut self, concurrency: u32) -> SceneBuilder {
+        self.concurrency = concurrency;
+        self
+    }
+
+    /// Changes the bootstrap document once everything else is in it.
+    pub fn edit(mut self, change: impl FnOnce(&mut Value) + 'static) -> SceneBuilder {
+        self.edits.push(Box::new(change));
+        self
+    }
+
+    /// Changes the HTTP connection manager of the gate's listener.
+    pub fn edit_manager(self, change: impl FnOnce(&mut Value) + 'static) -> SceneBuilder {
+        self.edit(|document| {
+            let manager = document.pointer_mut(MANAGER);
+            change(manager.expect("the connection manager of envoy/envoy.yaml"));
+        })
+    }
+
+    /// Starts everything.
+    pub async fn start(self) -> Scene {
+        let turn = TURNS.acquire().await.expect("never closed");
+        let dir = Folder::create();
+        let (plane, token) = match self.plane {
+            PlaneKind::Lying => {
+                let token = format!("hsc_{}_{}", "T".repeat(40), dir.name());
+                (Plane::Lying(LyingPlane::start().await), token)
+            }
+            PlaneKind::Real => {
+                let plane = RealPlane::start(dir.path()).await;
+                let token = plane.sidecar_token();
+                (Plane::Real(plane), token)
+            }
+        };
+        let plane_address = match &plane {
+            Plane::Lying(plane) => plane.address(),
+            Plane::Real(plane) => plane.address(),
+        };
+        let upstream = Upstream::start().await;
+        let mut policy = self.policy;
+        if let Some(authority) = policy.pointer_mut("/control_plane/authority") {
+            *authority = plane_address.to_string().into();
+        }
+        let bootstrap = bootstrap(&policy, plane_address, upstream.address(), self.edits);
+        let launch = Launch {
+            dir: dir.path(),
+            bootstrap: &bootstrap,
+            concurrency: self.concurrency,
+            token: Some(&token),
+        };
+        let policy = format!("{policy:#}");
+        let envoy = match Envoy::start(launch).await {
+            Ok(envoy) => envoy,
+            Err(Refused { status, log }) => {
+                panic!("Envoy ended with {status}\n--- plugin configuration\n{policy}\n{log}")
+            }
+        };
+        Scene {
+            envoy,
+            upstream,
+            marker: format!("memo-{}-only-for-the-upstream", dir.name()),
+            plane,
+            policy,
+            bootstrap,
+            answers: Answers::default(),
+            token,
+            dir,
+            finished: false,
+            _turn: turn,
+        }
+    }
+}
+
+fn bootstrap(policy: &Value, plane: SocketAddr, upstream: SocketAddr, edits: Vec<Edit>) -> String {
+    let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
+    let mut bootstrap = Bootstrap::shipped().expect("envoy/envoy.yaml");
+    let edited = bootstrap
+        .set_admin(any_port)
+        .and_then(|bootstrap| bootstrap.set_listener(any_port))
+        .and_then(|bootstrap| bootstrap.set_cluster("control_plane", plane))
+        .and_then(|bootstrap| bootstrap.set_cluster("billing_upstream", upstream))
+        .and_then(|bootstrap| bootstrap.set_wasm_module(&binaries::filter_module()))
+        .and_then(|bootstrap| bootstrap.set_plugin_configuration(policy));
+    edited.expect("the places of envoy/envoy.yaml");
+    for edit in edits {
+        bootstrap.edit(edit);
+    }
+    bootstrap.to_json()
+}
+
+/// A temporary folder, gone when the case has passed and kept when it failed.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    /// Makes a folder that no other case uses.
+    pub fn create() -> Folder {
+        let number = NEXT_FOLDER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("hoop-tests-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let _left_by_an_older_run = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).expect("a temporary folder");
+        Folder(path)
+    }
+
+    /// Where it lies.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    fn name(&self) -> String {
+        let name = self.0.file_name().unwrap_or_default();
+        name.to_string_lossy().into_owned()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("--- kept: {}", self.0.display());
+        } else {
+            let _may_be_gone = std::fs::remove_dir_all(&self.0);
+        }
+    }
+}
+
+static NEXT_FOLDER: AtomicU32 = AtomicU32::new(0);
+/// Bounds how many scenes run at once: each is an Envoy with its own V8.
+static TURNS: Semaphore = Semaphore::const_new(4);
+
+const MANAGER: &str = "/static_resources/listeners/0/filter_chains/0/filters/0/typed_config";
+const CRASHES: [&str; 4] = [
+    "panicked",
+    "wasm vm failed",
+    "VM failed",
+    "[critical][wasm]",
+];
