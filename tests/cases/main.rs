@@ -5,6 +5,7 @@ mod config_refusals;
 mod connections;
 mod headers;
 mod main_loop;
+mod observability;
 mod operator;
 mod path_readings;
 mod paths;
