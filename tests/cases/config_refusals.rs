@@ -7,6 +7,7 @@ use hoop_tests::envoy::{Envoy, Launch};
 use hoop_tests::policy;
 use hoop_tests::scene::Folder;
 use host_sim_cli::bootstrap::Bootstrap;
+use host_sim_cli::stack::EnvoyError;
 use serde_json::{Value, json};
 
 const TOKEN: &str = "hsc_0123456789012345678901234567890123456789";
@@ -37,7 +38,7 @@ async fn refused(plugin: Plugin, place: &str, token: Option<&str>) {
     };
     let launch = Launch {
         dir: folder.path(),
-        bootstrap: &bootstrap.to_json(),
+        bootstrap: &bootstrap,
         concurrency: 1,
         token,
     };
@@ -45,7 +46,10 @@ async fn refused(plugin: Plugin, place: &str, token: Option<&str>) {
         Ok(_) => panic!("Envoy serves with {shown}"),
         Err(refused) => {
             let log = &refused.log;
-            assert!(!refused.status.success(), "{shown}\n{log}");
+            assert!(
+                matches!(refused.error, EnvoyError::Died { .. }),
+                "{shown}\n{log}"
+            );
             let line = log
                 .lines()
                 .find(|line| line.contains("hint:") && line.contains(place));

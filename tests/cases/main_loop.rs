@@ -335,7 +335,7 @@ async fn of_many_sends_at_once_over_two_envoys_exactly_one_runs() {
     let passed = answers.iter().filter(|answer| answer.status == 200);
     assert_eq!(passed.count(), 1);
     assert_eq!(scene.plane().row(&id).await["status"], "EXECUTED");
-    replica.kill().await;
+    replica.stop().await;
     scene.finish(1).await;
 }
 

@@ -1,12 +1,13 @@
 //! One Envoy process of a case: started on free ports, asked over its admin interface, ended by its id.
 
-use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{ExitStatus, Stdio};
+use std::process::Stdio;
 
+use host_sim_cli::bootstrap::Bootstrap;
+use host_sim_cli::stack::{EnvoyError, EnvoyLaunch, EnvoyProcess};
 use tokio::net::TcpStream;
-use tokio::process::{Child, Command};
+use tokio::process::Command;
 
 use crate::binaries;
 use crate::http1::{self, Body, Message, Reader};
@@ -14,7 +15,8 @@ use crate::wait;
 
 /// A running Envoy. Dropping it kills the process.
 pub struct Envoy {
-    child: Child,
+    /// `None` once it was killed.
+    process: Option<EnvoyProcess>,
     admin: SocketAddr,
     listener: SocketAddr,
     log: PathBuf,
@@ -24,8 +26,8 @@ pub struct Envoy {
 pub struct Launch<'a> {
     /// Folder for its configuration, its log and its admin address.
     pub dir: &'a Path,
-    /// Bootstrap as JSON. Listener and admin interface stand at port 0.
-    pub bootstrap: &'a str,
+    /// Listener and admin interface stand at port 0.
+    pub bootstrap: &'a Bootstrap,
     /// Worker threads.
     pub concurrency: u32,
     /// Value of `HOOP_SIDECAR_TOKEN`; `None` leaves it unset.
@@ -35,8 +37,8 @@ pub struct Launch<'a> {
 /// An Envoy that ended instead of serving.
 #[derive(Debug)]
 pub struct Refused {
-    /// How it ended.
-    pub status: ExitStatus,
+    /// What the operator is told.
+    pub error: EnvoyError,
     /// Everything that it wrote.
     pub log: String,
 }
@@ -44,31 +46,32 @@ pub struct Refused {
 impl Envoy {
     /// Starts Envoy and waits until it serves, or until it has refused its configuration.
     pub async fn start(launch: Launch<'_>) -> Result<Envoy, Refused> {
-        let admin_file = launch.dir.join("admin");
-        let log = launch.dir.join("envoy.log");
-        let mut child = spawn(&launch, &admin_file, &log);
-        let ended = |status| Refused {
-            status,
-            log: read(&log),
+        let token = launch.token.map(|token| ("HOOP_SIDECAR_TOKEN", token));
+        let environment = token.into_iter();
+        let settings = EnvoyLaunch {
+            binary: binaries::envoy(),
+            exec_child: None,
+            directory: launch.dir.to_owned(),
+            environment: environment
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .collect(),
+            concurrency: Some(launch.concurrency),
+            arguments: vec!["--component-log-level".to_owned(), "wasm:debug".to_owned()],
+            log_level: "warning".to_owned(),
         };
-        let ready = wait::until("Envoy serves or ends", async || {
-            if let Some(status) = child.try_wait().expect("a child process") {
-                return Some(Err(ended(status)));
-            }
-            let admin: SocketAddr = read(&admin_file).parse().ok()?;
-            let live = admin_get(admin, "/ready").await?;
-            if live.text().trim() != "LIVE" {
-                return None;
-            }
-            let listeners = admin_get(admin, "/listeners?format=json").await?;
-            Some(Ok((admin, first_listener(&listeners)?)))
-        });
-        let (admin, listener) = ready.await?;
+        let mut process =
+            EnvoyProcess::spawn(&settings, launch.bootstrap).expect("Envoy can be started");
+        let log = process.log().to_owned();
+        if let Err(error) = process.wait_until_ready(wait::PATIENCE).await {
+            let log = read(&log);
+            return Err(Refused { error, log });
+        }
+        let listener = process.listener_address("billing-api").await;
         Ok(Envoy {
-            child,
-            admin,
-            listener,
+            admin: process.admin().expect("a ready Envoy has told it"),
+            listener: listener.expect("the listener of envoy/envoy.yaml"),
             log,
+            process: Some(process),
         })
     }
 
@@ -99,15 +102,18 @@ impl Envoy {
         message.expect("the admin interface").text()
     }
 
-    /// Ends Envoy now.
-    pub async fn kill(&mut self) {
-        let _ended_already = self.child.kill().await;
+    /// Ends Envoy; its log is complete afterwards.
+    pub async fn stop(&mut self) {
+        if let Some(process) = self.process.take() {
+            process.stop().await.expect("Envoy can be ended");
+        }
     }
 }
 
 /// Whether Envoy accepts `bootstrap` in its validation mode, and what it wrote.
-pub async fn validate(dir: &Path, bootstrap: &str, token: &str) -> (bool, String) {
-    let file = write_bootstrap(dir, bootstrap);
+pub async fn validate(dir: &Path, bootstrap: &Bootstrap, token: &str) -> (bool, String) {
+    let file = dir.join("envoy.json");
+    std::fs::write(&file, bootstrap.to_json()).expect("a file in the case's folder");
     let output = Command::new(binaries::envoy())
         .arg("--config-path")
         .arg(file)
@@ -124,52 +130,12 @@ pub async fn validate(dir: &Path, bootstrap: &str, token: &str) -> (bool, String
     (output.status.success(), text)
 }
 
-fn spawn(launch: &Launch<'_>, admin_file: &Path, log: &Path) -> Child {
-    let file = write_bootstrap(launch.dir, launch.bootstrap);
-    let out = File::create(log).expect("a log file in the case's folder");
-    let err = out.try_clone().expect("a second handle");
-    let mut command = Command::new(binaries::envoy());
-    command
-        .arg("--config-path")
-        .arg(file)
-        .arg("--admin-address-path")
-        .arg(admin_file)
-        .arg("--concurrency")
-        .arg(launch.concurrency.to_string())
-        .args(["--use-dynamic-base-id", "--log-level", "warning"])
-        .args(["--component-log-level", "wasm:debug"])
-        .args(["--file-flush-interval-msec", "50"])
-        .env_remove("HOOP_SIDECAR_TOKEN")
-        .stdin(Stdio::null())
-        .stdout(out)
-        .stderr(err)
-        .kill_on_drop(true);
-    if let Some(token) = launch.token {
-        command.env("HOOP_SIDECAR_TOKEN", token);
-    }
-    command.spawn().expect("Envoy starts")
-}
-
-fn write_bootstrap(dir: &Path, bootstrap: &str) -> PathBuf {
-    let file = dir.join("envoy.json");
-    std::fs::write(&file, bootstrap).expect("a file in the case's folder");
-    file
-}
-
 async fn admin_get(admin: SocketAddr, target: &str) -> Option<Message> {
     use tokio::io::AsyncWriteExt;
     let mut stream = TcpStream::connect(admin).await.ok()?;
     let request = http1::request("GET", target, &[("connection", "close")], None);
     stream.write_all(&request).await.ok()?;
     Reader::new(stream).message(Body::AsResponse).await.ok()
-}
-
-fn first_listener(listeners: &Message) -> Option<SocketAddr> {
-    let document: serde_json::Value = serde_json::from_slice(&listeners.body).ok()?;
-    let address = document.pointer("/listener_statuses/0/local_address/socket_address")?;
-    let port = u16::try_from(address.get("port_value")?.as_u64()?).ok()?;
-    let ip = address.get("address")?.as_str()?.parse().ok()?;
-    Some(SocketAddr::new(ip, port))
 }
 
 fn read(file: &Path) -> String {

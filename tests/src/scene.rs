@@ -50,7 +50,7 @@ pub struct Scene {
     pub marker: String,
     plane: Plane,
     policy: String,
-    bootstrap: String,
+    bootstrap: Bootstrap,
     answers: Answers,
     token: String,
     dir: Folder,
@@ -192,7 +192,7 @@ impl Scene {
             );
         }
         self.check_answers();
-        self.envoy.kill().await;
+        self.envoy.stop().await;
         self.check_log();
         self.finished = true;
     }
@@ -337,8 +337,8 @@ impl SceneBuilder {
         let policy = format!("{policy:#}");
         let envoy = match Envoy::start(launch).await {
             Ok(envoy) => envoy,
-            Err(Refused { status, log }) => {
-                panic!("Envoy ended with {status}\n--- plugin configuration\n{policy}\n{log}")
+            Err(Refused { error, log }) => {
+                panic!("{error}\n--- plugin configuration\n{policy}\n{log}")
             }
         };
         Scene {
@@ -357,7 +357,12 @@ impl SceneBuilder {
     }
 }
 
-fn bootstrap(policy: &Value, plane: SocketAddr, upstream: SocketAddr, edits: Vec<Edit>) -> String {
+fn bootstrap(
+    policy: &Value,
+    plane: SocketAddr,
+    upstream: SocketAddr,
+    edits: Vec<Edit>,
+) -> Bootstrap {
     let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
     let mut bootstrap = Bootstrap::shipped().expect("envoy/envoy.yaml");
     let edited = bootstrap
@@ -371,7 +376,7 @@ fn bootstrap(policy: &Value, plane: SocketAddr, upstream: SocketAddr, edits: Vec
     for edit in edits {
         bootstrap.edit(edit);
     }
-    bootstrap.to_json()
+    bootstrap
 }
 
 /// A temporary folder, gone when the case has passed and kept when it failed.

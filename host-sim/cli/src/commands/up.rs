@@ -65,6 +65,7 @@ fn spawn_envoy(
         directory: arguments.data_dir.clone(),
         environment: vec![("HOOP_SIDECAR_TOKEN".to_owned(), token)],
         concurrency: None,
+        arguments: Vec::new(),
         log_level: "info".to_owned(),
     };
     Ok(EnvoyProcess::spawn(&launch, &settings.bootstrap)?)

@@ -26,6 +26,8 @@ pub struct EnvoyLaunch {
     pub environment: Vec<(String, String)>,
     /// Worker threads; `None` = one for each core.
     pub concurrency: Option<u32>,
+    /// More arguments of Envoy's command line.
+    pub arguments: Vec<String>,
     /// Envoy's log level: `trace`, `debug`, `info`, `warning`, `error` or `critical`.
     pub log_level: String,
 }
@@ -87,6 +89,9 @@ impl EnvoyProcess {
             .args(["--log-level", &launch.log_level])
             // So that a call is in the access log when one looks for it, and not ten seconds later.
             .args(["--file-flush-interval-msec", "500"])
+            .args(&launch.arguments)
+            // A token in our own environment belongs to another plane.
+            .env_remove("HOOP_SIDECAR_TOKEN")
             .envs(launch.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(log_file)
