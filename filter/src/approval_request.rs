@@ -1,10 +1,10 @@
 //! One statement on its way: filed with the Control Plane, then released or refused. Knows nothing of requests and
 //! bodies.
 
+use crate::approval::{SafeToken, Status};
 use crate::control_plane::{
     ControlPlane, Filing, PlaneAnswer, PlaneCall, PlaneFault, Release, read_filing,
 };
-use crate::denial::Reason;
 use crate::statement::Statement;
 
 /// A statement that was filed and whose answer is awaited.
@@ -14,12 +14,16 @@ pub struct Filed(());
 /// How an approval request ended.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The statement does not run.
-    Refused {
-        /// What the client is told.
-        reason: Reason,
-        /// What the operator is told, where the Control Plane is at fault.
-        fault: Option<PlaneFault>,
+    /// Whether it was filed is not known; the statement does not run.
+    Failed(PlaneFault),
+    /// It is filed and not released; the statement does not run.
+    Held {
+        /// The approval; `None` where the plane named none that is safe to repeat.
+        id: Option<SafeToken>,
+        /// Where it stands.
+        status: Status,
+        /// Whether this filing made it.
+        is_new: bool,
     },
     /// The statement runs once.
     Released(Release),
@@ -45,14 +49,8 @@ impl Filed {
     pub fn answered(self, answer: Result<PlaneAnswer, PlaneFault>) -> Outcome {
         match answer.and_then(|answer| read_filing(&answer)) {
             Ok(Filing::Released(release)) => Outcome::Released(release),
-            Ok(Filing::Held { id, status }) => Outcome::Refused {
-                reason: Reason::Approval { id, status },
-                fault: None,
-            },
-            Err(fault) => Outcome::Refused {
-                reason: Reason::NotFiled,
-                fault: Some(fault),
-            },
+            Ok(Filing::Held { id, status, is_new }) => Outcome::Held { id, status, is_new },
+            Err(fault) => Outcome::Failed(fault),
         }
     }
 }

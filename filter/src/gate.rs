@@ -7,7 +7,6 @@
 mod collect;
 mod record;
 
-use crate::approval::Status;
 use crate::approval_request::{self, Filed, Outcome};
 use crate::control_plane::PlaneFault;
 use crate::denial::{Denial, Reason};
@@ -186,7 +185,12 @@ impl Gate {
                 record::released(listener, &self.held_by, release.id()),
                 Effect::Forward(release),
             ],
-            Outcome::Refused { reason, fault } => self.refuse(listener, reason, fault.as_ref()),
+            Outcome::Held { id, status, is_new } => {
+                let mut effects = self.refuse(listener, Reason::Approval { id, status }, None);
+                effects.extend(is_new.then_some(Effect::Count(Counter::Filed)));
+                effects
+            }
+            Outcome::Failed(fault) => self.refuse(listener, Reason::NotFiled, Some(&fault)),
         }
     }
 
@@ -216,14 +220,6 @@ fn refusal(
     fault: Option<&PlaneFault>,
 ) -> Vec<Effect> {
     let mut effects = vec![Effect::Count(denial.counter())];
-    let pending = matches!(
-        denial.reason(),
-        Reason::Approval {
-            id: Some(_),
-            status: Status::Pending
-        }
-    );
-    effects.extend(pending.then_some(Effect::Count(Counter::Filed)));
     effects.extend(fault.map(|_| Effect::Count(Counter::PlaneFailures)));
     effects.push(record::refused(listener, rule_name, denial, fault));
     effects

@@ -79,6 +79,18 @@ impl PathGlob {
         Ok(Self { segments })
     }
 
+    /// The literal words of the pattern: each stands in every path that it meets.
+    pub fn words(&self) -> impl Iterator<Item = &[u8]> {
+        self.segments
+            .iter()
+            .filter_map(|segment| match segment {
+                Segment::AnyDepth => None,
+                Segment::One(glob) => Some(glob.pattern.split(|byte| *byte == b'*')),
+            })
+            .flatten()
+            .filter(|word| !word.is_empty())
+    }
+
     /// Whether the pattern meets a path. A trailing slash makes no difference: servers rarely tell `/a/` from `/a`,
     /// and a rule that could be passed by adding one would be no rule.
     #[must_use]

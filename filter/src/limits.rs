@@ -32,16 +32,13 @@ pub const MESSAGE_BYTES: usize = 1_000;
 /// Deepest nesting of a JSON text that is read. Nothing the gate reads nests deeper than ten.
 pub const JSON_DEPTH: usize = 64;
 
-/// Longest path, in bytes, of which all readings are worked out. A longer one with more than one reading counts as
-/// a path that could be anything, so that an attacker cannot buy CPU time with it.
+/// Longest ambiguous path, in bytes, whose letters are looked at. A longer one could be any path, so that an attacker
+/// cannot buy CPU time with it.
 pub const AMBIGUOUS_PATH_BYTES: usize = 4_096;
 
-/// Most readings of one path that are worked out, for the same reason. Known tricks need fewer than thirty.
-pub const PATH_READINGS: usize = 128;
-
-/// How many times a path that is too tangled to read is decoded in search of a word; one that needs more counts as
-/// holding it.
-pub const DECODING_ROUNDS: usize = 16;
+/// How many times a path is percent-decoded in search of its letters; one that needs more could be any path. No chain
+/// of decoding servers of this length is known, and the bound keeps the cost of a hostile path linear.
+pub const DECODING_ROUNDS: usize = 8;
 
 /// Highest number of rules in one configuration.
 pub const RULES: usize = 10_000;

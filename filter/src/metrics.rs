@@ -6,7 +6,7 @@
 pub enum Counter {
     /// A request that no holding or denying rule met.
     Passed,
-    /// A statement that the Control Plane holds for a person.
+    /// A statement that was newly filed; asking again for the same one does not count.
     Filed,
     /// A held request that went on after an approval.
     Released,

@@ -1,7 +1,7 @@
 //! What the operator's rules say of one request. Knows paths and hosts, and nothing of bodies, approvals or Envoy.
 
 use crate::config::{Action, RuleConfig};
-use crate::glob::Case;
+use crate::glob::{Case, PathGlob};
 use crate::request::path::PathReading;
 use crate::request::{RequestHead, host_of};
 
@@ -9,15 +9,13 @@ use crate::request::{RequestHead, host_of};
 #[derive(Clone, Debug)]
 pub struct Policy {
     rules: Vec<RuleConfig>,
-    /// Whether any rule looks at the path: where none does, the path need not be read.
-    reads_path: bool,
 }
 
 /// What happens to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict<'p> {
-    /// The path has more than one reading and one of them meets this denying or holding rule. A wrong no here costs an
-    /// odd client a 400; a wrong yes would let a held call run.
+    /// The path or the host has more than one reading, and under one of them this denying or holding rule decides. A
+    /// wrong yes here costs an odd client a 400; a wrong no would let a held call run.
     Ambiguous(&'p RuleConfig),
     /// A rule refuses the request.
     Deny {
@@ -43,91 +41,39 @@ pub struct Hold<'p> {
     pub message: &'p str,
 }
 
-/// What is known of the path when the rules are asked.
-#[derive(Clone, Copy)]
-enum PathView<'a> {
-    Known(&'a [u8]),
-    /// It could be any path.
-    Unknown,
-}
-
 impl Policy {
     /// Takes the rules of a configuration.
     #[must_use]
-    pub fn new(rules: Vec<RuleConfig>) -> Self {
-        let reads_path = rules.iter().any(|rule| !rule.paths.is_empty());
-        Self { rules, reads_path }
+    pub const fn new(rules: Vec<RuleConfig>) -> Self {
+        Self { rules }
     }
 
     /// Decides on a request by its head alone: the first rule that matches, and nothing where none does.
+    ///
+    /// Where a spelling leaves open whether a rule matches, every rule that may be the first decides with: if they all
+    /// let the request pass, it passes; if one of them does not, the request is ambiguous.
     #[must_use]
     pub fn decide(&self, head: &RequestHead) -> Verdict<'_> {
-        if self.rules.is_empty() {
-            return Verdict::Pass;
-        }
         let request = Request {
             method: head.method.to_ascii_uppercase(),
             host: host_of(&head.authority),
+            path: &head.reading,
         };
-        if !self.reads_path {
-            return self
-                .first(&request, PathView::Unknown)
-                .map_or(Verdict::Pass, verdict_of);
-        }
-        match &head.reading {
-            PathReading::Plain(canonical) => self
-                .first(&request, PathView::Known(canonical))
-                .map_or(Verdict::Pass, verdict_of),
-            PathReading::Ambiguous(readings) => {
-                let met = readings
-                    .iter()
-                    .map(|reading| self.first(&request, PathView::Known(reading)));
-                self.strictest(met)
+        let mut against: Option<&RuleConfig> = None;
+        for rule in &self.rules {
+            let meets = request.meets(rule);
+            let stands_against = rule.action != Action::Allow;
+            if meets != Meets::No && stands_against && against.is_none() {
+                if meets == Meets::Yes {
+                    return verdict_of(rule);
+                }
+                against = Some(rule);
             }
-            PathReading::Unbounded => self.strictest(self.all_possible(&request)),
+            if meets == Meets::Yes {
+                break;
+            }
         }
-    }
-
-    fn first(&self, request: &Request<'_>, path: PathView<'_>) -> Option<&RuleConfig> {
-        self.rules.iter().find(|rule| request.meets(rule, path))
-    }
-
-    /// Every rule that a path could meet: all that look at it, up to the first that does not.
-    fn all_possible<'p>(
-        &'p self,
-        request: &Request<'_>,
-    ) -> impl Iterator<Item = Option<&'p RuleConfig>> {
-        let possible: Vec<&RuleConfig> = self
-            .rules
-            .iter()
-            .filter(|rule| request.meets(rule, PathView::Unknown))
-            .collect();
-        let certain = possible.iter().position(|rule| rule.paths.is_empty());
-        let end = certain.map_or(possible.len(), |at| at.saturating_add(1));
-        let unmatched = certain.is_none().then_some(None);
-        possible.into_iter().take(end).map(Some).chain(unmatched)
-    }
-
-    /// The verdict over all readings. Where every one meets the same rule and that rule does not look at the path,
-    /// the path is not what the decision rests on, so its spelling does not matter.
-    fn strictest<'p>(
-        &'p self,
-        mut met: impl Iterator<Item = Option<&'p RuleConfig>>,
-    ) -> Verdict<'p> {
-        let Some(first) = met.next() else {
-            return Verdict::Pass;
-        };
-        let mut all_alike = true;
-        let mut against = first.filter(|rule| rule.action != Action::Allow);
-        for rule in met {
-            all_alike = all_alike && rule == first;
-            against = against.or_else(|| rule.filter(|rule| rule.action != Action::Allow));
-        }
-        match against {
-            None => Verdict::Pass,
-            Some(rule) if all_alike && rule.paths.is_empty() => verdict_of(rule),
-            Some(rule) => Verdict::Ambiguous(rule),
-        }
+        against.map_or(Verdict::Pass, Verdict::Ambiguous)
     }
 }
 
@@ -146,38 +92,77 @@ fn verdict_of(rule: &RuleConfig) -> Verdict<'_> {
     }
 }
 
+/// Whether a rule meets a request, from the surest no to the surest yes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Meets {
+    No,
+    /// Under some reading of it.
+    Maybe,
+    Yes,
+}
+
+impl From<bool> for Meets {
+    fn from(meets: bool) -> Self {
+        if meets { Self::Yes } else { Self::No }
+    }
+}
+
 struct Request<'a> {
     method: Vec<u8>,
-    host: &'a [u8],
+    /// `None` where it is spelled so that servers may read another host.
+    host: Option<&'a [u8]>,
+    path: &'a PathReading,
 }
 
 impl Request<'_> {
-    /// Denying and holding rules compare paths without letter case, since many upstreams do; rules that allow compare
-    /// them exactly. So a change of case can only ever make the gate stricter.
-    fn meets(&self, rule: &RuleConfig, path: PathView<'_>) -> bool {
-        let case = match rule.action {
-            Action::Allow => Case::Sensitive,
-            Action::Deny { .. } | Action::RequireApproval { .. } => Case::Insensitive,
-        };
-        let methods = rule.methods.is_empty()
+    fn meets(&self, rule: &RuleConfig) -> Meets {
+        let method = rule.methods.is_empty()
             || rule
                 .methods
                 .iter()
                 .any(|method| method.as_bytes() == self.method);
-        let hosts = || {
-            rule.hosts.is_empty()
-                || rule
-                    .hosts
-                    .iter()
-                    .any(|glob| glob.matches(self.host, Case::Insensitive))
+        if !method {
+            return Meets::No;
+        }
+        self.meets_host(rule).min(self.meets_path(rule))
+    }
+
+    fn meets_host(&self, rule: &RuleConfig) -> Meets {
+        match self.host {
+            _ if rule.hosts.is_empty() => Meets::Yes,
+            Some(host) => rule
+                .hosts
+                .iter()
+                .any(|glob| glob.matches(host, Case::Insensitive))
+                .into(),
+            None => Meets::Maybe,
+        }
+    }
+
+    /// Denying and holding rules compare paths without letter case, since many upstreams do; rules that allow compare
+    /// them exactly. So a change of case can only ever make the gate stricter.
+    fn meets_path(&self, rule: &RuleConfig) -> Meets {
+        let case = match rule.action {
+            Action::Allow => Case::Sensitive,
+            Action::Deny { .. } | Action::RequireApproval { .. } => Case::Insensitive,
         };
-        let paths = || match path {
-            PathView::Known(path) => {
-                rule.paths.is_empty() || rule.paths.iter().any(|glob| glob.matches(path, case))
+        match self.path {
+            _ if rule.paths.is_empty() => Meets::Yes,
+            PathReading::Plain(path) => rule
+                .paths
+                .iter()
+                .any(|glob| glob.matches(path, case))
+                .into(),
+            PathReading::Ambiguous(letters) => {
+                let may_meet = |glob: &PathGlob| glob.words().all(|word| letters.may_hold(word));
+                if rule.paths.iter().any(may_meet) {
+                    Meets::Maybe
+                } else {
+                    Meets::No
+                }
             }
-            PathView::Unknown => true,
-        };
-        methods && hosts() && paths()
+            PathReading::Unknown => Meets::Maybe,
+        }
     }
 }
 

@@ -12,7 +12,7 @@ pub struct RequestHead {
     pub method: Vec<u8>,
     /// `:path` as sent, path and query; `None` for a CONNECT, which has none.
     pub target: Option<Vec<u8>>,
-    /// What the path may mean, worked out once; [`PathReading::Unbounded`] where there is none.
+    /// What the path may mean, worked out once; [`PathReading::Unknown`] where there is none.
     pub reading: PathReading,
     /// `:authority`, or `host`, as sent; empty where the request has none.
     pub authority: Vec<u8>,
@@ -76,7 +76,7 @@ impl RequestHead {
         Ok(Self {
             method: method.to_vec(),
             target: target.map(<[u8]>::to_vec),
-            reading: target.map_or(PathReading::Unbounded, |target| path::read(path_of(target))),
+            reading: target.map_or(PathReading::Unknown, |target| path::read(path_of(target))),
             authority: authority.or(host).unwrap_or_default().to_vec(),
             leaves_http: upgrade || connect,
         })
@@ -96,22 +96,39 @@ fn path_of(target: &[u8]) -> &[u8] {
         .unwrap_or_default()
 }
 
-/// The host of an authority for comparison: without user information, port and trailing dot.
+/// The host of an authority for comparison: without port and trailing dot.
+///
+/// `None` where it is no plain host and port: absent, with user information or escapes, or two joined by a comma (as
+/// Envoy hands over a repeated Host). Servers may read another host in it, so a rule about hosts cannot tell.
 #[must_use]
-pub fn host_of(authority: &[u8]) -> &[u8] {
-    let host = authority
-        .rsplit(|byte| *byte == b'@')
-        .next()
-        .unwrap_or_default();
-    let end_of_name = if host.first() == Some(&b'[') {
-        host.iter()
+pub fn host_of(authority: &[u8]) -> Option<&[u8]> {
+    let end_of_name = if authority.starts_with(b"[") {
+        authority
+            .iter()
             .position(|byte| *byte == b']')
             .map(|at| at.saturating_add(1))
     } else {
-        host.iter().position(|byte| *byte == b':')
+        authority.iter().position(|byte| *byte == b':')
     };
-    let name = end_of_name.and_then(|end| host.get(..end)).unwrap_or(host);
-    name.strip_suffix(b".").unwrap_or(name)
+    let (name, port) = authority.split_at_checked(end_of_name.unwrap_or(authority.len()))?;
+    let port_is_plain = match port.strip_prefix(b":") {
+        Some(digits) => digits.iter().all(u8::is_ascii_digit),
+        None => port.is_empty(),
+    };
+    let name = name.strip_suffix(b".").unwrap_or(name);
+    let name_is_plain = match name
+        .strip_prefix(b"[")
+        .and_then(|inner| inner.strip_suffix(b"]"))
+    {
+        Some(address) => address
+            .iter()
+            .all(|byte| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.')),
+        None => name.split(|byte| *byte == b'.').all(|label| {
+            let in_label = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+            !label.is_empty() && label.iter().all(in_label)
+        }),
+    };
+    (port_is_plain && name_is_plain).then_some(name)
 }
 
 #[cfg(test)]
@@ -169,22 +186,49 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_compared_without_port_user_and_trailing_dot() {
+    fn a_host_is_compared_without_port_and_trailing_dot() {
         let table = [
             ("a.com", "a.com"),
-            ("a.com:8080", "a.com"),
+            ("A-b_c.com:8080", "A-b_c.com"),
             ("a.com.", "a.com"),
             ("a.com.:80", "a.com"),
-            ("u:p@a.com:80", "a.com"),
+            ("a.com:", "a.com"),
             ("[::1]:80", "[::1]"),
-            ("", ""),
+            ("127.0.0.1", "127.0.0.1"),
         ];
         for (authority, host) in table {
             assert_eq!(
                 host_of(authority.as_bytes()),
-                host.as_bytes(),
+                Some(host.as_bytes()),
                 "{authority}"
             );
+        }
+    }
+
+    #[test]
+    fn a_host_that_servers_may_read_in_two_ways_is_none() {
+        for authority in [
+            "",
+            ".",
+            "a.com..",
+            ".a.com",
+            "a..com",
+            "u@a.com",
+            "a.com:@x",
+            "a.com:80:90",
+            "a.com:x",
+            "a%2ecom",
+            "a.com%00",
+            "a.com;",
+            "h,a.com",
+            "a.com, h",
+            "a.com/",
+            "a com",
+            "[::1",
+            "[::1]x",
+            "caf\u{e9}.com",
+        ] {
+            assert_eq!(host_of(authority.as_bytes()), None, "{authority}");
         }
     }
 }

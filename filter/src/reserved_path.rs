@@ -13,7 +13,7 @@ use crate::event::Event;
 use crate::listener::Listener;
 use crate::metrics::Counter;
 use crate::request::RequestHead;
-use crate::request::path::{self, PathReading, decode};
+use crate::request::path::{PathReading, decode};
 
 const PREFIX: &[u8] = b"/.well-known/hoop/";
 
@@ -24,7 +24,7 @@ pub enum Claim {
     NotOurs,
     /// It lies under the prefix, as sent or decoded once; this is what stands behind it.
     Ours(Vec<u8>),
-    /// Only slash merging, dot segments, `\`, `;params` or a second decoding would bring it there.
+    /// It is ambiguous, and slash merging, dot segments, `\`, `;params` or a further decoding could bring it there.
     Disguised,
 }
 
@@ -45,17 +45,16 @@ pub fn claim(head: &RequestHead) -> Claim {
         return Claim::Ours(rest.to_vec());
     }
     match &head.reading {
-        PathReading::Ambiguous(readings)
-            if readings.iter().any(|reading| reading.starts_with(PREFIX)) =>
-        {
+        PathReading::Ambiguous(letters) if WORDS.iter().all(|word| letters.may_hold(word)) => {
             Claim::Disguised
         }
-        PathReading::Unbounded if path::may_contain(raw, b"hoop") => Claim::Disguised,
-        PathReading::Ambiguous(_) | PathReading::Plain(_) | PathReading::Unbounded => {
-            Claim::NotOurs
-        }
+        PathReading::Unknown => Claim::Disguised,
+        PathReading::Ambiguous(_) | PathReading::Plain(_) => Claim::NotOurs,
     }
 }
+
+/// The words that every spelling of the prefix is made of.
+const WORDS: [&[u8]; 2] = [b".well-known", b"hoop"];
 
 /// A read of one approval that awaits the plane's answer.
 #[derive(Debug)]

@@ -75,6 +75,31 @@ async fn a_rule_for_a_host_holds_in_any_letters_and_with_any_port() {
 }
 
 #[tokio::test]
+async fn a_host_that_can_be_read_in_two_ways_is_refused_where_a_rule_names_hosts() {
+    let rules = json!([{"match": {"hosts": ["pay.example"]}, "action": "require_approval", "approval_rule": APPROVAL_RULE}]);
+    let scene = Scene::lying()
+        .policy(policy::with_rules(rules))
+        .start()
+        .await;
+    for hosts in [
+        "host: pay.example..",
+        "host: pay.example:@x",
+        "host: u@pay.example",
+        "host: pay%2eexample",
+        "host: pay.example;",
+        "host: other,pay.example",
+        "host: other\r\nhost: pay.example",
+        "host: pay.example\r\nhost: other",
+    ] {
+        let call = format!("GET /a HTTP/1.1\r\n{hosts}\r\n\r\n").into_bytes();
+        let answer = scene.send(&call).await;
+        assert_eq!(answer.status, 400, "{hosts}: {answer}");
+    }
+    assert_eq!(scene.lies().calls().len(), 0);
+    scene.finish(0).await;
+}
+
+#[tokio::test]
 async fn a_rule_with_a_message_says_it_and_names_its_own_approval_rule() {
     let rules = json!([{
         "match": {"paths": ["/wires/*"]}, "action": "require_approval", "approval_rule": "wire-approvers", "message": "a wire transfer",

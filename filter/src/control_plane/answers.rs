@@ -113,6 +113,8 @@ pub enum Filing {
         id: Option<SafeToken>,
         /// Where it stands.
         status: Status,
+        /// Whether this call filed it, rather than one before.
+        is_new: bool,
     },
     /// The approval was spent for this request.
     Released(Release),
@@ -141,6 +143,7 @@ pub fn read_filing(answer: &PlaneAnswer) -> Result<Filing, PlaneFault> {
     Ok(Filing::Held {
         id: id.and_then(SafeToken::parse),
         status: text(review, "status").map_or(Status::Unknown(None), Status::parse),
+        is_new: answer.status == Some(201),
     })
 }
 

@@ -42,8 +42,12 @@ fn body(chunk: &[u8], end_of_stream: bool) -> Event {
 }
 
 fn plane_says(body: &str) -> Event {
+    plane_says_with("200", body)
+}
+
+fn plane_says_with(status: &str, body: &str) -> Event {
     let headers = [
-        (":status", &b"200"[..]),
+        (":status", status.as_bytes()),
         ("content-type", b"application/json"),
     ];
     Event::PlaneAnswered(Ok(PlaneAnswer::new(
@@ -142,19 +146,17 @@ fn a_release_forwards_once_and_nothing_follows() {
 }
 
 #[test]
-fn a_pending_approval_is_refused_with_its_id() {
+fn a_pending_approval_is_refused_with_its_id_and_counted_once() {
     let listener = listener();
-    let (mut gate, _) = held(&listener, "/p/1", true);
+    for (status, counted) in [("201", true), ("200", false)] {
+        let (mut gate, _) = held(&listener, "/p/1", true);
+        let pending = format!(r#"{{"forward":false,"review":{{"id":"{ID}","status":"PENDING"}}}}"#);
 
-    let effects = gate.handle(
-        &listener,
-        plane_says(&format!(
-            r#"{{"forward":false,"review":{{"id":"{ID}","status":"PENDING"}}}}"#
-        )),
-    );
+        let effects = gate.handle(&listener, plane_says_with(status, &pending));
 
-    assert_eq!(refusal(&effects), Some((403, Some("review"))));
-    assert!(effects.contains(&Effect::Count(Counter::Filed)));
+        assert_eq!(refusal(&effects), Some((403, Some("review"))));
+        assert_eq!(effects.contains(&Effect::Count(Counter::Filed)), counted);
+    }
 }
 
 #[test]

@@ -86,10 +86,7 @@ fn the_first_rule_that_matches_decides() {
     assert_eq!(said(&policy, &head("GET", "/admin/x")), "deny");
     assert_eq!(said(&policy, &head("GET", "/ADMIN")), "deny");
     assert_eq!(said(&policy, &head("GET", "/other")), "hold");
-    assert_eq!(
-        said(&policy, &head("GET", "/x/../payments/health")),
-        "ambiguous"
-    );
+    assert_eq!(said(&policy, &head("GET", "/x/../payments/health")), "hold");
 }
 
 #[test]
@@ -122,7 +119,7 @@ fn a_request_without_a_path_could_be_any_path() {
 
 #[test]
 fn a_long_ambiguous_path_is_refused_under_a_holding_rule() {
-    let target = format!("/{}", "a;/".repeat(4_000));
+    let target = format!("/{}", "a;/".repeat(4_000) + "payments/42");
 
     assert_eq!(said(&payments(), &head("POST", &target)), "ambiguous");
     assert_eq!(said(&payments(), &head("GET", &target)), "pass");

@@ -1,26 +1,71 @@
 //! What a path may mean to whoever serves it. Rules match one canonical form; a path that servers could read in more
-//! than one way is said to be ambiguous, with every reading, so that no spelling slips past a rule.
-
-use std::collections::BTreeSet;
+//! than one way is said to be ambiguous, with the letters that any reading of it can be made of, so that no spelling
+//! slips past a rule.
+//!
+//! Readings are not enumerated: servers decode, merge, resolve and cut in orders of their own, and a list of those is
+//! never complete. What all of them share is that they do not make up letters.
 
 use crate::limits;
 
-/// The readings of a path.
+/// What a path may mean.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PathReading {
+    /// Servers may differ.
+    Ambiguous(Letters),
     /// Everybody reads it alike; this is its canonical form.
     Plain(Vec<u8>),
-    /// Servers may differ. The raw form and every form that decoding, slash merging, dot segments, `\` as `/` or
-    /// dropped `;params` can give it.
-    Ambiguous(BTreeSet<Vec<u8>>),
-    /// Ambiguous, and too long or too tangled to work out how.
-    Unbounded,
+    /// It could be any path: there is none, or it is ambiguous and too long or nested too deeply.
+    Unknown,
+}
+
+/// Everything that a reading of an ambiguous path can consist of: the path decoded until nothing is left to decode,
+/// letter case apart. A word that does not stand in it stands in no reading.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Letters {
+    text: Vec<u8>,
+    /// Whether bytes outside ASCII stand for letters that only some decoders know.
+    has_jokers: bool,
+}
+
+impl Letters {
+    /// Whether some reading could hold this word, letter case apart.
+    #[must_use]
+    pub fn may_hold(&self, word: &[u8]) -> bool {
+        if word.is_empty() {
+            return true;
+        }
+        if !self.has_jokers {
+            return self
+                .text
+                .windows(word.len())
+                .any(|window| window.eq_ignore_ascii_case(word));
+        }
+        // `ended[n]`: the first `n + 1` letters of the word may end at the byte before. Filled from the back, so that each
+        // entry still sees its neighbour of the byte before.
+        let mut ended = vec![false; word.len()];
+        for byte in &self.text {
+            let is_joker = !byte.is_ascii();
+            for (at, wanted) in word.iter().enumerate().rev() {
+                let begun = at
+                    .checked_sub(1)
+                    .is_none_or(|before| ended.get(before) == Some(&true));
+                let fits = is_joker || wanted.eq_ignore_ascii_case(byte);
+                if let Some(entry) = ended.get_mut(at) {
+                    *entry = (begun && fits) || (is_joker && *entry);
+                }
+            }
+            if ended.last() == Some(&true) {
+                return true;
+            }
+        }
+        false
+    }
 }
 
 /// Reads a path (no query).
 #[must_use]
 pub fn read(raw: &[u8]) -> PathReading {
-    if is_plain(raw) {
+    if !raw.contains(&b'%') && has_one_structure(raw) {
         return PathReading::Plain(raw.to_vec());
     }
     if let Some(decoded) = decode(raw)
@@ -29,24 +74,9 @@ pub fn read(raw: &[u8]) -> PathReading {
         return PathReading::Plain(decoded);
     }
     if raw.len() > limits::AMBIGUOUS_PATH_BYTES {
-        return PathReading::Unbounded;
+        return PathReading::Unknown;
     }
-    readings(raw).map_or(PathReading::Unbounded, PathReading::Ambiguous)
-}
-
-/// Whether any number of decodings could bring a word into the path. For paths whose readings are too many to work
-/// out: none of the other clean-ups can put letters together.
-#[must_use]
-pub fn may_contain(raw: &[u8], word: &[u8]) -> bool {
-    let mut path = raw.to_vec();
-    for _ in 0..limits::DECODING_ROUNDS {
-        let decoded = decode_leniently(&path);
-        if decoded == path {
-            return path.windows(word.len()).any(|window| window == word);
-        }
-        path = decoded;
-    }
-    true
+    letters(raw).map_or(PathReading::Unknown, PathReading::Ambiguous)
 }
 
 /// Percent-decodes once, as Go's `URL.Path` does; `None` where an escape is malformed.
@@ -97,16 +127,11 @@ fn hex_pair(high: u8, low: u8) -> Option<u8> {
     digit(high)?.checked_mul(16)?.checked_add(digit(low)?)
 }
 
-/// No escape, and nothing that any server takes apart in its own way.
-fn is_plain(path: &[u8]) -> bool {
-    !path.contains(&b'%') && has_one_structure(path)
-}
-
-/// Whether the path's segments are the same to everybody: no empty or dot segment inside, no `\`, no `;`, nothing
-/// that does not belong in a path.
+/// Whether the path's segments are the same to everybody: no empty or dot segment inside, none that Windows would
+/// trim, no `\`, no `;`, nothing that does not belong in a path.
 fn has_one_structure(path: &[u8]) -> bool {
     let strange = |byte: &u8| matches!(byte, b'\\' | b';' | b'?' | b'#') || byte.is_ascii_control();
-    if path.iter().any(strange) || std::str::from_utf8(path).is_err() {
+    if path.iter().any(strange) || turns_into_other_letters(path) {
         return false;
     }
     let Some(inner) = path.strip_prefix(b"/") else {
@@ -114,282 +139,71 @@ fn has_one_structure(path: &[u8]) -> bool {
     };
     let inner_segments = inner.strip_suffix(b"/").unwrap_or(inner);
     inner.is_empty()
-        || inner_segments
-            .split(|byte| *byte == b'/')
-            .all(|segment| !matches!(segment, b"" | b"." | b".."))
+        || inner_segments.split(|byte| *byte == b'/').all(|segment| {
+            !segment.is_empty() && !segment.ends_with(b".") && !segment.ends_with(b" ")
+        })
 }
 
 /// Escapes are harmless when undoing them changes no structure and leaves nothing to undo again.
 fn only_harmless_escapes(raw: &[u8], decoded: &[u8]) -> bool {
     let slashes = |path: &[u8]| path.iter().filter(|byte| **byte == b'/').count();
-    let decodes_again = decoded.windows(3).any(|window| match window {
-        [b'%', high, low] => hex_pair(*high, *low).is_some(),
+    let decodes_again = decoded.windows(2).any(|window| match window {
+        [b'%', next] => next.is_ascii_hexdigit() || matches!(next, b'u' | b'U'),
         _ => false,
     });
     has_one_structure(decoded) && slashes(raw) == slashes(decoded) && !decodes_again
 }
 
-/// Every form that some server may see in the path: all that any sequence of clean-ups can give, since nobody knows
-/// in which order the servers behind apply theirs. `None` where there are too many.
-fn readings(raw: &[u8]) -> Option<BTreeSet<Vec<u8>>> {
-    let mut forms = BTreeSet::from([raw.to_vec()]);
-    let mut unvisited = vec![raw.to_vec()];
-    while let Some(form) = unvisited.pop() {
-        for clean_up in CLEAN_UPS {
-            let cleaned = clean_up(&form);
-            if !forms.contains(&cleaned) {
-                forms.insert(cleaned.clone());
-                unvisited.push(cleaned);
-            }
+/// The letters of an ambiguous path; `None` where it is nested deeper than anybody decodes.
+fn letters(raw: &[u8]) -> Option<Letters> {
+    let mut text = raw.to_vec();
+    for _ in 0..limits::DECODING_ROUNDS {
+        let decoded = with_wide_escapes_as_jokers(&decode_leniently(&text));
+        if decoded == text {
+            let has_jokers = turns_into_other_letters(&text);
+            // Some readers drop tabs and line breaks, so that they may stand within a word.
+            text.retain(|byte| !byte.is_ascii_control());
+            return Some(Letters { text, has_jokers });
         }
-        if forms.len() > limits::PATH_READINGS {
-            return None;
+        text = decoded;
+    }
+    None
+}
+
+/// `%u0070`, which some decoders read as a letter, becomes a byte that is no UTF-8.
+fn with_wide_escapes_as_jokers(path: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(path.len());
+    let mut rest = path;
+    while let [first, after @ ..] = rest {
+        if let [b'%', b'u' | b'U', a, b, c, d, behind @ ..] = rest
+            && [a, b, c, d].into_iter().all(u8::is_ascii_hexdigit)
+        {
+            out.push(0xff);
+            rest = behind;
+        } else {
+            out.push(*first);
+            rest = after;
         }
     }
-    Some(forms)
+    out
 }
 
-type CleanUp = fn(&[u8]) -> Vec<u8>;
-
-/// What servers are known to do to a path before they serve it. None makes a path longer, so their closure is finite.
-const CLEAN_UPS: [CleanUp; 7] = [
-    decode_leniently,
-    with_slashes,
-    without_params,
-    merged,
-    without_dots,
-    cut,
-    behind_authority,
-];
-
-/// Ends the path where an escape stood for `?`, `#` or NUL.
-fn cut(path: &[u8]) -> Vec<u8> {
-    path.split(|byte| matches!(byte, b'?' | b'#' | 0))
-        .next()
-        .unwrap_or_default()
-        .to_vec()
-}
-
-fn with_slashes(path: &[u8]) -> Vec<u8> {
-    path.iter()
-        .map(|byte| if *byte == b'\\' { b'/' } else { *byte })
-        .collect()
-}
-
-/// Drops `;params` of every segment, as servlet containers do.
-fn without_params(path: &[u8]) -> Vec<u8> {
-    let segments: Vec<&[u8]> = path
-        .split(|byte| *byte == b'/')
-        .map(|segment| {
-            segment
-                .split(|byte| *byte == b';')
-                .next()
-                .unwrap_or_default()
-        })
-        .collect();
-    segments.join(&b'/')
-}
-
-fn merged(path: &[u8]) -> Vec<u8> {
-    let mut merged = Vec::with_capacity(path.len());
-    for byte in path {
-        if *byte != b'/' || merged.last() != Some(&b'/') {
-            merged.push(*byte);
-        }
-    }
-    merged
-}
-
-/// Resolves `.` and `..` segments (RFC 3986, 5.2.4); a `..` above the root stays at the root.
-fn without_dots(path: &[u8]) -> Vec<u8> {
-    let Some(inner) = path.strip_prefix(b"/") else {
-        return path.to_vec();
+/// Bytes that are no UTF-8 (an overlong `/`), and characters that case folding or compatibility normalisation turns
+/// into ASCII: long s, Kelvin, ligatures, full-width, enclosed and mathematical letters.
+fn turns_into_other_letters(path: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(path) else {
+        return true;
     };
-    let mut kept: Vec<&[u8]> = Vec::new();
-    let mut ends_in_directory = false;
-    for segment in inner.split(|byte| *byte == b'/') {
-        ends_in_directory = matches!(segment, b"." | b"..");
-        match segment {
-            b"." => {}
-            b".." => {
-                kept.pop();
-            }
-            other => kept.push(other),
-        }
-    }
-    let mut resolved = vec![b'/'];
-    resolved.extend(kept.join(&b'/'));
-    if ends_in_directory && !kept.is_empty() {
-        resolved.push(b'/');
-    }
-    resolved
-}
-
-/// `//host/path` and `scheme://host/path`, read as a URL that names its host: what is left is the path behind it.
-fn behind_authority(path: &[u8]) -> Vec<u8> {
-    let behind = path
-        .windows(2)
-        .position(|window| window == b"//")
-        .and_then(|at| {
-            let behind = path.get(at.saturating_add(2)..)?;
-            let slash = behind.iter().position(|byte| *byte == b'/')?;
-            behind.get(slash..)
-        });
-    behind.unwrap_or(path).to_vec()
+    !text.is_ascii()
+        && text.chars().any(|character| {
+            matches!(character,
+                '\u{aa}' | '\u{ba}' | '\u{b2}' | '\u{b3}' | '\u{b9}' | '\u{131}' | '\u{17f}'
+                | '\u{1d2c}'..='\u{1d6a}' | '\u{200b}'..='\u{200f}' | '\u{2024}'..='\u{2026}' | '\u{2028}'..='\u{202f}'
+                | '\u{2044}' | '\u{205f}'..='\u{20a8}' | '\u{2100}'..='\u{218b}' | '\u{2215}' | '\u{2460}'..='\u{24ff}'
+                | '\u{fb00}'..='\u{fb06}' | '\u{fe50}'..='\u{fe6f}' | '\u{ff00}'..='\u{ffef}' | '\u{1d400}'..='\u{1d7ff}'
+                | '\u{1f100}'..='\u{1f1ff}')
+        })
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn may_be(raw: &str, path: &str) -> bool {
-        match read(raw.as_bytes()) {
-            PathReading::Plain(plain) => plain == path.as_bytes(),
-            PathReading::Ambiguous(forms) => forms.contains(path.as_bytes()),
-            PathReading::Unbounded => true,
-        }
-    }
-
-    #[test]
-    fn a_path_that_everybody_reads_alike_is_plain() {
-        let table = [
-            ("/", "/"),
-            ("/a/b", "/a/b"),
-            ("/a/", "/a/"),
-            ("/a.b/..c/.d", "/a.b/..c/.d"),
-            ("/%61/b", "/a/b"),
-            ("/caf%C3%A9", "/café"),
-            ("/a%20b", "/a b"),
-            ("/100%25", "/100%"),
-            ("/file%2etxt", "/file.txt"),
-            ("/a[b]!$&'()*+,=:@~", "/a[b]!$&'()*+,=:@~"),
-            ("*", "*"),
-        ];
-        for (raw, canonical) in table {
-            assert_eq!(
-                read(raw.as_bytes()),
-                PathReading::Plain(canonical.as_bytes().to_vec()),
-                "{raw}"
-            );
-        }
-    }
-
-    #[test]
-    fn every_spelling_of_a_path_has_the_path_among_its_readings() {
-        let spellings = [
-            "//payments/42",
-            "/payments//42",
-            "/./payments/42",
-            "/payments/./42",
-            "/x/../payments/42",
-            "/x//../payments/42",
-            "/%2e/payments/42",
-            "/x/%2e%2e/payments/42",
-            "/x/%2E./payments/42",
-            "/payments%2f42",
-            "/payments%2F42",
-            "/payments%252f42",
-            "/payments%25252f42",
-            "/%2570ayments/42",
-            "/payments\\42",
-            "\\payments\\42",
-            "/payments%5c42",
-            "/payments;v=1/42",
-            "/payments/42;v=1",
-            "/payments%3bv=1/42",
-            "/x/..;/payments/42",
-            "/x;/../payments/42",
-            "/payments/42%00.png",
-            "/payments/42%3fx",
-            "/payments/42%23x",
-            "//x/payments/42",
-            "http://h/payments/42",
-            "/..//payments/42",
-            "/../payments/42",
-        ];
-        for raw in spellings {
-            assert!(
-                matches!(read(raw.as_bytes()), PathReading::Ambiguous(_)),
-                "{raw} is ambiguous"
-            );
-            assert!(
-                may_be(raw, "/payments/42"),
-                "{raw} may be /payments/42: {:?}",
-                read(raw.as_bytes())
-            );
-        }
-    }
-
-    #[test]
-    fn malformed_escapes_and_bytes_that_are_no_text_are_ambiguous() {
-        for raw in [
-            &b"/a%zz"[..],
-            b"/a%",
-            b"/a%2",
-            b"/a%ff",
-            b"/%c0%af",
-            b"/a\x01",
-            b"//",
-            b"",
-            b"a",
-            b"/a%0a",
-        ] {
-            assert!(matches!(read(raw), PathReading::Ambiguous(_)), "{raw:?}");
-        }
-    }
-
-    #[test]
-    fn a_long_ambiguous_path_could_be_anything() {
-        let long = "/a;".repeat(limits::AMBIGUOUS_PATH_BYTES);
-        let tangled = format!("/a%{}2f", "25".repeat(1_000));
-
-        assert_eq!(read(long.as_bytes()), PathReading::Unbounded);
-        assert_eq!(read(tangled.as_bytes()), PathReading::Unbounded);
-    }
-
-    #[test]
-    fn a_word_is_seen_behind_any_decoding() {
-        assert!(may_contain(b"/;hoop", b"hoop"));
-        assert!(may_contain(b"/%2568oop", b"hoop"));
-        assert!(may_contain(
-            format!("/%{}", "25".repeat(40)).as_bytes(),
-            b"hoop"
-        ));
-        assert!(!may_contain(b"/;hop%2520x", b"hoop"));
-    }
-
-    proptest! {
-        #[test]
-        fn what_is_plain_reads_as_itself_again(raw in "[/a.%2;\\\\e5Ff]{0,24}") {
-            if let PathReading::Plain(canonical) = read(raw.as_bytes()) && !canonical.contains(&b'%') {
-                prop_assert_eq!(read(&canonical), PathReading::Plain(canonical.clone()));
-            }
-        }
-
-        /// Whatever servers do behind the gate, in whatever order, what they end up with was among the readings.
-        #[test]
-        fn no_order_of_clean_ups_leads_out_of_the_readings(
-            raw in "/[/a.%2;\\\\e5Fp]{0,16}",
-            order in proptest::collection::vec(0_usize..CLEAN_UPS.len(), 0..10),
-        ) {
-            let end = order.iter().fold(raw.as_bytes().to_vec(), |path, at| CLEAN_UPS[*at](&path));
-            match read(raw.as_bytes()) {
-                PathReading::Ambiguous(forms) => prop_assert!(forms.contains(&end)),
-                // Harmless escapes may be undone or left; nothing else can change.
-                PathReading::Plain(canonical) => {
-                    prop_assert!(end == canonical || decode_leniently(&end) == canonical, "{end:?} {canonical:?}");
-                }
-                PathReading::Unbounded => {}
-            }
-        }
-
-        #[test]
-        fn an_ambiguous_path_keeps_its_raw_form(raw in proptest::collection::vec(any::<u8>(), 0..64)) {
-            if let PathReading::Ambiguous(forms) = read(&raw) {
-                prop_assert!(forms.contains(&raw));
-            }
-        }
-    }
-}
+mod tests;

@@ -3,55 +3,66 @@
 use std::collections::BTreeSet;
 
 use super::path::decode_leniently;
+use crate::limits;
 
-/// Names of query parameters whose values are credentials, compared without letter case and with `-` as `_`.
+/// Names of query parameters whose values are credentials, compared without letter case and separators.
 ///
 /// A wrong no here shows a secret to whoever approves and stores it in the Control Plane; a wrong yes only hides a
 /// harmless value, which still takes part in the match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SensitiveNames(BTreeSet<String>);
 
-/// Parameters that carry a credential in common APIs; the first five are named by the contract (2.1).
+/// Parameters that carry a credential in common APIs, folded as [`folded`] does; the first five are named by the
+/// contract (2.1).
 const BUILT_IN: &[&str] = &[
-    "access_token",
-    "api_key",
+    "accesstoken",
+    "apikey",
     "key",
     "sig",
-    "x_amz_signature",
-    "access_key",
-    "apikey",
-    "api_token",
+    "xamzsignature",
+    "accesskeyid",
     "assertion",
     "auth",
-    "auth_token",
+    "authkey",
     "authorization",
-    "client_assertion",
-    "client_secret",
-    "code_verifier",
-    "credential",
-    "credentials",
+    "awsaccesskeyid",
+    "bearer",
+    "clientassertion",
+    "codeverifier",
     "hmac",
-    "id_token",
+    "jsessionid",
     "jwt",
     "otp",
+    "pass",
+    "passphrase",
     "passwd",
-    "password",
-    "private_key",
+    "phpsessid",
+    "pin",
     "pwd",
-    "refresh_token",
-    "secret",
-    "secret_key",
     "session",
-    "session_id",
     "sessionid",
+    "sid",
+    "subscriptionkey",
+];
+
+/// Endings that make any name a credential's: `refresh_token`, `clientSecret`, `X-Goog-Signature`. A page token that
+/// is hidden with them still takes part in the match.
+const ENDINGS: &[&str] = &[
+    "accesskey",
+    "apikey",
+    "credential",
+    "credentials",
+    "passphrase",
+    "password",
+    "privatekey",
+    "secret",
+    "secretkey",
+    "securitytoken",
     "signature",
-    "subscription_key",
+    "signingkey",
+    "subscriptionkey",
     "token",
-    "x_amz_credential",
-    "x_amz_security_token",
-    "x_api_key",
-    "x_goog_credential",
-    "x_goog_signature",
+    "tokens",
 ];
 
 impl SensitiveNames {
@@ -66,31 +77,38 @@ impl SensitiveNames {
         )
     }
 
-    /// Whether a parameter of this name, as spelled in the query, carries a credential.
+    /// Whether a parameter of this name, as spelled in the query, carries a credential: by the name itself or by any part
+    /// of it that brackets or encoded separators set apart (`user[password]`, `a%26token`).
     #[must_use]
     pub fn contains(&self, spelled: &[u8]) -> bool {
-        let once = decode_leniently(spelled);
-        let twice = decode_leniently(&once);
-        [&once, &twice]
-            .into_iter()
-            .any(|name| self.0.contains(&folded(name)))
+        let mut name = spelled.to_vec();
+        for _ in 0..limits::DECODING_ROUNDS {
+            let decoded = decode_leniently(&name);
+            if decoded == name {
+                break;
+            }
+            name = decoded;
+        }
+        let separates = |byte: &u8| matches!(byte, b'[' | b']' | b'&' | b';' | b'=' | b'?');
+        self.is_sensitive(&folded(&name))
+            || name
+                .split(separates)
+                .any(|part| self.is_sensitive(&folded(part)))
+    }
+
+    fn is_sensitive(&self, folded: &str) -> bool {
+        self.0.contains(folded) || ENDINGS.iter().any(|ending| folded.ends_with(ending))
     }
 }
 
-/// One form for the many spellings of a name: `X-Amz-Signature`, `x_amz_signature`, ` key `, `key[]`.
+/// One form for the many spellings of a name: `X-Amz-Signature`, `xAmzSignature`, `x_amz+signature`.
 fn folded(name: &[u8]) -> String {
     String::from_utf8_lossy(name)
-        .replace('+', " ")
-        .trim()
-        .trim_end_matches("[]")
         .chars()
-        .map(|character| {
-            if matches!(character, '-' | '.') {
-                '_'
-            } else {
-                character.to_ascii_lowercase()
-            }
+        .filter(|character| {
+            !character.is_control() && !matches!(character, '_' | '-' | '.' | '+' | ' ')
         })
+        .map(|character| character.to_ascii_lowercase())
         .collect()
 }
 
@@ -128,24 +146,53 @@ mod tests {
 
     #[test]
     fn a_credential_is_known_by_any_spelling_of_its_name() {
-        let names = SensitiveNames::with(&["Tenant-Pass".to_owned()]);
+        let names = SensitiveNames::with(&["Tenant-Code".to_owned()]);
         for spelled in [
             "access_token",
             "ACCESS_TOKEN",
             "access-token",
+            "accessToken",
+            "access+token",
+            "access%20token",
             "acc%65ss_token",
             "access%5Ftoken",
-            "access%255Ftoken",
+            "access%25255Ftoken",
+            "access_token%00",
+            "?access_token",
             "X-Amz-Signature",
+            "X-Goog-Credential",
             "key",
             "key[]",
+            "token[0]",
+            "token%5b0%5d",
+            "auth[token]",
+            "user[password]",
+            "access[token",
             "sig",
-            "tenant_pass",
-            "+key",
+            "clientSecret",
+            "oauth_token",
+            "private_token",
+            "PHPSESSID",
+            "AWSAccessKeyId",
+            "ocp-apim-subscription-key",
+            "x%26access_token",
+            "access_token%3Dx",
+            "tenant_code",
+            "tenantCode",
         ] {
             assert!(names.contains(spelled.as_bytes()), "{spelled}");
         }
-        for spelled in ["monkey", "keys", "page", "", "signal"] {
+        for spelled in [
+            "monkey",
+            "keys",
+            "page",
+            "",
+            "signal",
+            "passenger",
+            "code",
+            "amount[value]",
+            "tokenizer",
+        ] {
             assert!(!names.contains(spelled.as_bytes()), "{spelled}");
         }
     }

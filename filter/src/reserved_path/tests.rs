@@ -102,6 +102,10 @@ fn what_could_be_brought_under_the_prefix_is_disguised() {
         "/%252ewell-known/hoop/x",
         "/.well-known//hoop/x",
         "/x/%2e%2e/.well-known/hoop/x",
+        "///h/.well-known/hoop/x",
+        "/\\/h/.well-known/hoop/x",
+        "/%2e/.well-known/hoop/%2f..%2f..%2f..%2f..",
+        "/.well-known%c0%afhoop/x",
     ] {
         assert_eq!(claimed(target), Claim::Disguised, "{target}");
     }

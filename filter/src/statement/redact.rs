@@ -30,14 +30,25 @@ pub fn redacted_target(
     let (path, query) = target.split_at(question_mark.saturating_add(1));
     let mut redacted = path.to_vec();
     for (parameter, separator) in parameters(query) {
-        redacted.extend_from_slice(parameter.name);
-        if let Some(value) = parameter.value {
-            redacted.push(b'=');
-            if !value.is_empty() && sensitive.contains(parameter.name) {
-                redacted.extend(placeholder(value, key.ok_or(RedactionKeyMissing)?)?);
-            } else {
-                redacted.extend_from_slice(value);
+        let is_sensitive = sensitive.contains(parameter.name);
+        match parameter.value {
+            Some(value) => {
+                redacted.extend_from_slice(parameter.name);
+                redacted.push(b'=');
+                if is_sensitive && !value.is_empty() {
+                    redacted.extend(placeholder(value, key.ok_or(RedactionKeyMissing)?)?);
+                } else {
+                    redacted.extend_from_slice(value);
+                }
             }
+            // An encoded `=` may stand in the name, and the credential behind it.
+            None if is_sensitive && parameter.name.contains(&b'%') => {
+                redacted.extend(placeholder(
+                    parameter.name,
+                    key.ok_or(RedactionKeyMissing)?,
+                )?);
+            }
+            None => redacted.extend_from_slice(parameter.name),
         }
         redacted.extend(separator);
     }
@@ -81,6 +92,16 @@ mod tests {
         assert_eq!(redact("/a?key="), "/a?key=");
         assert_eq!(redact("/a?"), "/a?");
         assert_eq!(redact("/key=1"), "/key=1");
+    }
+
+    #[test]
+    fn a_credential_behind_an_encoded_equals_sign_is_hidden_with_its_name() {
+        let redacted = redact("/a?b&access_token%3Dverysecret&c");
+
+        assert!(
+            redacted.starts_with("/a?b&[redacted:") && redacted.ends_with("]&c"),
+            "{redacted}"
+        );
     }
 
     #[test]

@@ -89,7 +89,8 @@ fn a_status_word_never_releases() {
         filing,
         Ok(Filing::Held {
             id: SafeToken::parse(ID),
-            status: Status::Approved
+            status: Status::Approved,
+            is_new: false,
         })
     );
 }
@@ -104,7 +105,8 @@ fn an_id_that_would_break_a_header_is_left_out() {
         filing,
         Ok(Filing::Held {
             id: None,
-            status: Status::Pending
+            status: Status::Pending,
+            is_new: false,
         })
     );
 }
