@@ -127,20 +127,23 @@ fn hex_pair(high: u8, low: u8) -> Option<u8> {
     digit(high)?.checked_mul(16)?.checked_add(digit(low)?)
 }
 
-/// Whether the path's segments are the same to everybody: no empty or dot segment inside, none that Windows would
+/// Whether the path's segments are the same to everybody: no empty or dot segment inside, none that some server would
 /// trim, no `\`, no `;`, nothing that does not belong in a path.
 fn has_one_structure(path: &[u8]) -> bool {
     let strange = |byte: &u8| matches!(byte, b'\\' | b';' | b'?' | b'#') || byte.is_ascii_control();
     if path.iter().any(strange) || turns_into_other_letters(path) {
         return false;
     }
-    let Some(inner) = path.strip_prefix(b"/") else {
-        return path == b"*";
+    let Ok(text) = std::str::from_utf8(path) else {
+        return false;
     };
-    let inner_segments = inner.strip_suffix(b"/").unwrap_or(inner);
+    let Some(inner) = text.strip_prefix('/') else {
+        return text == "*";
+    };
+    let segments = inner.strip_suffix('/').unwrap_or(inner);
     inner.is_empty()
-        || inner_segments.split(|byte| *byte == b'/').all(|segment| {
-            !segment.is_empty() && !segment.ends_with(b".") && !segment.ends_with(b" ")
+        || segments.split('/').all(|segment| {
+            !segment.is_empty() && !segment.ends_with('.') && segment.trim() == segment
         })
 }
 
@@ -156,13 +159,18 @@ fn only_harmless_escapes(raw: &[u8], decoded: &[u8]) -> bool {
 
 /// The letters of an ambiguous path; `None` where it is nested deeper than anybody decodes.
 fn letters(raw: &[u8]) -> Option<Letters> {
-    let mut text = raw.to_vec();
+    // Some readers drop tabs, line breaks and NUL, so that they may stand within a word or an escape.
+    let visible = |text: &[u8]| {
+        text.iter()
+            .copied()
+            .filter(|byte| !byte.is_ascii_control())
+            .collect::<Vec<_>>()
+    };
+    let mut text = visible(raw);
     for _ in 0..limits::DECODING_ROUNDS {
-        let decoded = with_wide_escapes_as_jokers(&decode_leniently(&text));
+        let decoded = visible(&with_wide_escapes_as_jokers(&decode_leniently(&text)));
         if decoded == text {
             let has_jokers = turns_into_other_letters(&text);
-            // Some readers drop tabs and line breaks, so that they may stand within a word.
-            text.retain(|byte| !byte.is_ascii_control());
             return Some(Letters { text, has_jokers });
         }
         text = decoded;
