@@ -383,18 +383,61 @@ fn methods(conditions: &Map<String, Value>, place: &str) -> Result<Vec<String>, 
     texts_of(conditions, "methods")
         .into_iter()
         .enumerate()
-        .map(
-            |(at, method)| match http::Method::from_bytes(method.as_bytes()) {
-                Ok(_) => Ok(method.to_ascii_uppercase()),
-                Err(_) => Err(ConfigError::new(
+        .map(|(at, method)| {
+            let refuse = |problem: &str, hint: &str| {
+                Err(ConfigError::new(
                     &format!("{place}/{at}"),
-                    format!("found {method:?}, which is no HTTP method"),
+                    format!("found {method:?}, {problem}"),
+                    hint,
+                ))
+            };
+            let upper = method.to_ascii_uppercase();
+            if http::Method::from_bytes(method.as_bytes()).is_err() {
+                return refuse(
+                    "which is no HTTP method",
                     "write a method such as \"POST\"; leave methods out to match every method",
-                )),
-            },
-        )
+                );
+            }
+            // A mistyped method would be a rule that meets nothing, and the call it was meant for would pass.
+            if !METHODS.contains(&upper.as_str())
+                && let Some(meant) = error::nearest(&upper, METHODS.into_iter())
+            {
+                return refuse(
+                    "which is no registered HTTP method",
+                    &format!("did you mean {meant:?}?"),
+                );
+            }
+            Ok(upper)
+        })
         .collect()
 }
+
+/// Methods of the IANA registry that clients use. Others are taken as they are, unless they look like one of these.
+const METHODS: [&str; 23] = [
+    "CONNECT",
+    "COPY",
+    "DELETE",
+    "GET",
+    "HEAD",
+    "LINK",
+    "LOCK",
+    "MERGE",
+    "MKCALENDAR",
+    "MKCOL",
+    "MOVE",
+    "OPTIONS",
+    "PATCH",
+    "POST",
+    "PROPFIND",
+    "PROPPATCH",
+    "PURGE",
+    "PUT",
+    "QUERY",
+    "REPORT",
+    "SEARCH",
+    "TRACE",
+    "UNLOCK",
+];
 
 fn hosts(conditions: &Map<String, Value>, place: &str) -> Result<Vec<WordGlob>, ConfigError> {
     let place = child(place, "hosts");

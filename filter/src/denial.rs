@@ -119,7 +119,7 @@ impl Denial {
         }
     }
 
-    /// One word for the operator's log.
+    /// One word for the operator's log, the same as in the name of the counter.
     #[must_use]
     pub const fn label(&self) -> &'static str {
         match self.reason {
@@ -129,8 +129,8 @@ impl Denial {
             Reason::DenyRule => "deny_rule",
             Reason::Internal => "internal",
             Reason::Malformed => "malformed",
-            Reason::NotFiled => "not_filed",
-            Reason::RedactionKeyMissing => "redaction_key_missing",
+            Reason::NotFiled => "plane_fault",
+            Reason::RedactionKeyMissing => "redaction_key",
             Reason::Upgrade => "upgrade",
         }
     }

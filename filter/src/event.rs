@@ -18,4 +18,6 @@ pub enum Event {
     RequestBodyUnreadable,
     /// Trailers came: they end the body, and no body event said so.
     RequestTrailers,
+    /// The stream is over: answered, forwarded and done, or given up by the client or the host.
+    StreamEnded,
 }

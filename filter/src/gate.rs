@@ -18,6 +18,7 @@ use crate::policy::{Hold, Verdict};
 use crate::request::RequestHead;
 use crate::statement::{Statement, redacted_target};
 use collect::{Collected, Collecting};
+use record::Gone;
 
 /// What the gate makes of a request's head.
 #[derive(Debug)]
@@ -145,6 +146,15 @@ impl Gate {
                 self.finish(listener, filed.answered(answer))
             }
             (State::Decided, _) => Vec::new(),
+            (State::Collecting(collecting), Event::StreamEnded) => self.abandoned(
+                listener,
+                if collecting.saw_body() {
+                    Gone::WhileSending
+                } else {
+                    Gone::BeforeBody
+                },
+            ),
+            (State::Filed(_), Event::StreamEnded) => self.abandoned(listener, Gone::WhileAsking),
             (State::Collecting(_) | State::Filed(_), Event::RequestBodyUnreadable)
             | (State::Collecting(_), Event::PlaneAnswered(_))
             | (State::Filed(_), Event::RequestBody { .. } | Event::RequestTrailers) => {
@@ -192,6 +202,13 @@ impl Gate {
             }
             Outcome::Failed(fault) => self.refuse(listener, Reason::NotFiled, Some(&fault)),
         }
+    }
+
+    fn abandoned(&self, listener: &Listener, gone: Gone) -> Vec<Effect> {
+        vec![
+            Effect::Count(Counter::Abandoned),
+            record::abandoned(listener, &self.held_by, gone),
+        ]
     }
 
     fn refuse(

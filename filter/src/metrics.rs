@@ -6,6 +6,8 @@
 pub enum Counter {
     /// A request that no holding or denying rule met.
     Passed,
+    /// A held request that ended before it was decided: its client left, or Envoy's time for it ran out.
+    Abandoned,
     /// A statement that was newly filed; asking again for the same one does not count.
     Filed,
     /// A held request that went on after an approval.
@@ -38,8 +40,9 @@ pub enum Counter {
 
 impl Counter {
     /// All counters, in the order of their declaration.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Passed,
+        Self::Abandoned,
         Self::Filed,
         Self::Released,
         Self::RefusedApproval,
@@ -61,6 +64,7 @@ impl Counter {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Passed => "hoop_filter_requests_passed_total",
+            Self::Abandoned => "hoop_filter_requests_abandoned_total",
             Self::Filed => "hoop_filter_approvals_filed_total",
             Self::Released => "hoop_filter_requests_released_total",
             Self::RefusedApproval => "hoop_filter_refused_approval_total",

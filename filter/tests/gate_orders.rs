@@ -24,6 +24,7 @@ enum Step {
     Pending,
     Trailers,
     Unreadable,
+    Ended,
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -36,6 +37,7 @@ fn step() -> impl Strategy<Value = Step> {
         Just(Step::Pending),
         Just(Step::Trailers),
         Just(Step::Unreadable),
+        Just(Step::Ended),
     ]
 }
 
@@ -73,6 +75,7 @@ fn event(step: Step) -> Event {
         Step::Pending => answered(br#"{"forward":false,"review":{"id":"x","status":"PENDING"}}"#),
         Step::Trailers => Event::RequestTrailers,
         Step::Unreadable => Event::RequestBodyUnreadable,
+        Step::Ended => Event::StreamEnded,
     }
 }
 

@@ -5,6 +5,7 @@ use hoop_tests::http1::request;
 use hoop_tests::lying_plane::Reply;
 use hoop_tests::policy::{self, APPROVAL_RULE};
 use hoop_tests::scene::Scene;
+use hoop_tests::wait;
 use serde_json::json;
 
 const ID: &str = "0f1e2d3c-4b5a-4697-8897-a6b5c4d3e2f1";
@@ -172,5 +173,62 @@ async fn with_envoys_own_path_normalisation_on_the_gate_stays_closed() {
         let answer = scene.get(target).await;
         assert!(matches!(answer.status, 400 | 404), "{target}: {answer}");
     }
+    scene.finish(0).await;
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_while_the_plane_is_asked_is_counted_and_explained() {
+    let scene = Scene::lying().start().await;
+    scene.lies().always(Reply::Hang);
+    let mut leaving = scene.connect().await;
+    leaving
+        .write(&request("POST", "/payments/1", &[], Some(&scene.body())))
+        .await;
+    wait::until("the filing is out", async || {
+        (scene.lies().calls().len() == 1).then_some(())
+    })
+    .await;
+
+    drop(leaving);
+
+    wait::until("the gate has counted it", async || {
+        (counter(&scene, "requests_abandoned").await == 1).then_some(())
+    })
+    .await;
+    let log = scene.envoy.log();
+    assert!(
+        log.contains("decision=abandoned") && log.contains("its approval is spent"),
+        "{log}"
+    );
+    scene.finish(0).await;
+}
+
+#[tokio::test]
+async fn an_envoy_that_keeps_the_body_back_is_named_in_the_log() {
+    let scene = Scene::lying()
+        .edit_manager(|manager| {
+            manager["http_filters"][0]["typed_config"]["config"]["allow_on_headers_stop_iteration"] =
+                false.into();
+            manager["request_timeout"] = "1s".into();
+        })
+        .start()
+        .await;
+
+    let answer = scene.post("/payments/1", &scene.body()).await;
+
+    assert_eq!(answer.status, 504, "{answer}");
+    let line = wait::until("the gate has said why", async || {
+        let log = scene.envoy.log();
+        let line = log
+            .lines()
+            .find(|line| line.contains("decision=abandoned"))?;
+        Some(line.to_owned())
+    })
+    .await;
+    assert!(
+        line.contains("hint:") && line.contains("allow_on_headers_stop_iteration: true"),
+        "{line}"
+    );
+    assert_eq!(scene.lies().calls().len(), 0);
     scene.finish(0).await;
 }

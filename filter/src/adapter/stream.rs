@@ -107,6 +107,14 @@ impl HttpContext for StreamAdapter {
     fn on_http_request_trailers(&mut self, _trailers: usize) -> Action {
         self.handle(Event::RequestTrailers)
     }
+
+    /// The last callback of a stream. A stream that was never opened (Envoy refused its request) has nothing to say.
+    fn on_log(&mut self) {
+        if let (Some(shared), Some(stream)) = (self.shared.clone(), self.stream.as_mut()) {
+            let effects = stream.handle(&shared.listener, Event::StreamEnded);
+            carry_out(&shared, effects);
+        }
+    }
 }
 
 const fn action_of(stream: &Stream) -> Action {

@@ -218,6 +218,7 @@ fn err_what_has_no_meaning_or_contradicts_itself() {
 fn err_conditions_that_could_never_match() {
     let table = [
         (r#""methods":["GE T"]"#, "/rules/0/match/methods/0"),
+        (r#""methods":["POST","PSOT"]"#, "/rules/0/match/methods/1"),
         (
             r#""hosts":["a.com","http://b.com"]"#,
             "/rules/0/match/hosts/1",

@@ -83,7 +83,7 @@ pub enum PlaneFault {
     OtherApproval,
     /// A status that is no answer to this call; with the plane's own words where it gave some. Envoy itself answers 503
     /// for a plane that is down and 504 for one that is late.
-    #[error("answered with status {status}{}", quoted(.message.as_deref()))]
+    #[error("answered with status {status}{}{}", quoted(.message.as_deref()), remedy(*.status))]
     Status {
         /// The status code.
         status: u16,
@@ -96,6 +96,19 @@ pub enum PlaneFault {
     /// The host would not send the call: unknown cluster, no healthy host, unresolved name.
     #[error("the call could not be sent: check that the cluster exists and has a healthy host")]
     Unsent,
+}
+
+/// What the operator can do about a status.
+const fn remedy(status: u16) -> &'static str {
+    match status {
+        401 | 403 => "; hint: check the sidecar token that Envoy was started with",
+        413 => "; hint: the statement is larger than the plane takes, lower max_body_bytes",
+        422 => "; hint: the plane must know this listener_name and approval_rule",
+        503 | 504 => {
+            "; hint: Envoy answers so for a plane that is down or late, check its cluster and control_plane.timeout_ms"
+        }
+        _ => "",
+    }
 }
 
 fn quoted(message: Option<&str>) -> String {

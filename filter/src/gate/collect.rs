@@ -8,6 +8,7 @@ pub(super) struct Collecting {
     method: Vec<u8>,
     target: Vec<u8>,
     body: Vec<u8>,
+    saw_body: bool,
     max_body_bytes: usize,
 }
 
@@ -25,6 +26,7 @@ impl Collecting {
             method,
             target,
             body: Vec::new(),
+            saw_body: false,
             max_body_bytes,
         }
     }
@@ -39,6 +41,7 @@ impl Collecting {
     }
 
     pub fn body(mut self, chunk: &[u8], end_of_stream: bool) -> Collected {
+        self.saw_body = true;
         if chunk.len() > self.max_body_bytes.saturating_sub(self.body.len()) {
             return Collected::TooLarge;
         }
@@ -52,6 +55,11 @@ impl Collecting {
 
     pub fn ended(self) -> Collected {
         Collected::Whole(Statement::http(&self.method, &self.target, &self.body))
+    }
+
+    /// Whether any part of the body, be it empty, was handed over.
+    pub const fn saw_body(&self) -> bool {
+        self.saw_body
     }
 
     /// One byte more than still fits, so that one too many is seen.

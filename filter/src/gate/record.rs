@@ -18,6 +18,35 @@ pub(super) fn released(listener: &Listener, held_by: &HeldBy, id: &ApprovalId) -
     }
 }
 
+/// When a held request was given up.
+#[derive(Clone, Copy)]
+pub(super) enum Gone {
+    BeforeBody,
+    WhileAsking,
+    WhileSending,
+}
+
+pub(super) fn abandoned(listener: &Listener, held_by: &HeldBy, gone: Gone) -> Effect {
+    let (level, why) = match gone {
+        Gone::BeforeBody => (
+            log::Level::Warn,
+            "the request ended before any of its body reached the gate; hint: if every held call with a body ends so, set \
+             allow_on_headers_stop_iteration: true in the wasm filter's configuration",
+        ),
+        Gone::WhileAsking => (
+            log::Level::Warn,
+            "the request ended while the control plane was asked; if it was released just then, its approval is spent and it \
+             did not run",
+        ),
+        Gone::WhileSending => (log::Level::Info, "the request ended before it was whole"),
+    };
+    let line = format!(
+        "decision=abandoned listener={:?} rule={:?} why={why:?}",
+        listener.name, held_by.rule_name
+    );
+    Effect::Log { level, line }
+}
+
 pub(super) fn refused(
     listener: &Listener,
     rule_name: &str,

@@ -171,6 +171,33 @@ fn a_plane_that_cannot_be_asked_refuses() {
 }
 
 #[test]
+fn a_request_that_ends_undecided_is_counted_and_explained() {
+    let listener = listener();
+    let cases = [
+        (false, None, "allow_on_headers_stop_iteration"),
+        (false, Some(body(b"x", false)), "before it was whole"),
+        (true, None, "its approval is spent"),
+    ];
+    for (end_of_stream, event, why) in cases {
+        let (mut gate, _) = held(&listener, "/p/1", end_of_stream);
+        if let Some(event) = event {
+            gate.handle(&listener, event);
+        }
+
+        let effects = gate.handle(&listener, Event::StreamEnded);
+
+        assert!(effects.contains(&Effect::Count(Counter::Abandoned)));
+        assert!(
+            effects
+                .iter()
+                .any(|effect| matches!(effect, Effect::Log { line, .. } if line.contains(why))),
+            "{effects:?}"
+        );
+        assert_eq!(gate.handle(&listener, forward()), []);
+    }
+}
+
+#[test]
 fn an_event_out_of_order_refuses() {
     let listener = listener();
     let (mut gate, _) = held(&listener, "/p/1", false);
