@@ -221,3 +221,25 @@ async fn what_a_client_claims_about_approvals_changes_nothing() {
     assert!(!call.contains("hsc_of_the_agent"), "{call}");
     scene.finish(0).await;
 }
+
+#[tokio::test]
+async fn no_alias_of_method_or_path_reaches_the_upstream() {
+    let scene = Scene::lying().start().await;
+    let aliases = [
+        ("x-http-method", "DELETE"),
+        ("x-http-method-override", "DELETE"),
+        ("x-method-override", "DELETE"),
+        ("x-original-url", "/payments/42"),
+        ("x-rewrite-url", "/payments/42"),
+    ];
+
+    let answer = scene
+        .send(&request("GET", "/invoices/1", &aliases, None))
+        .await;
+
+    answer::passed(&answer);
+    for (name, _) in aliases {
+        assert_eq!(scene.upstream.last().header(name), None, "{name}");
+    }
+    scene.finish(1).await;
+}
