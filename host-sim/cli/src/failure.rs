@@ -93,10 +93,13 @@ impl From<EnvoyError> for Failure {
                 error,
                 "give a directory that you may write to with `--data-dir`",
             ),
-            EnvoyError::NotStarted { .. } => Failure::user(
+            EnvoyError::NotExecuted { .. } | EnvoyError::NotStarted { .. } => Failure::user(
                 error,
-                "give an Envoy that runs on this machine with `--envoy`",
+                "give an Envoy that runs on this machine with `--envoy FILE` (variable ENVOY)",
             ),
+            EnvoyError::NotEnvoy { .. } => {
+                Failure::user(error, "check the path after `--envoy` (variable ENVOY)")
+            }
             EnvoyError::Died { .. } | EnvoyError::NotReady { .. } => {
                 Failure::user(error, "mend what the message names; the log has the rest")
             }

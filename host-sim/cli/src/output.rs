@@ -1,7 +1,7 @@
 //! All printing: data on stdout, everything else on stderr. Nothing else in this crate writes to either.
 
 use std::fmt::Display;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use tracing_subscriber::EnvFilter;
@@ -45,8 +45,16 @@ pub fn start_log() {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(io::stderr)
+        .with_ansi(is_coloured())
         .with_target(false)
         .init();
+}
+
+/// Colour helps the eye and breaks a search in a file, so only a terminal gets it, and none whose user asked for no colour
+/// (<https://no-color.org>).
+fn is_coloured() -> bool {
+    let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    io::stderr().is_terminal() && !unwanted
 }
 
 /// `text` with everything escaped that a terminal could act on or that hides what is there: control characters, and the

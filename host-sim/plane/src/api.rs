@@ -12,7 +12,7 @@ use std::sync::Arc;
 use axum::{
     Json, Router,
     extract::DefaultBodyLimit,
-    http::StatusCode,
+    http::{HeaderName, StatusCode, header::CONTENT_TYPE},
     routing::{get, post},
 };
 use serde::Serialize;
@@ -38,8 +38,8 @@ pub(crate) struct Credentials {
     pub(crate) approver: TokenDigest,
 }
 
-/// Every route. Whatever is asked, the answer is JSON, and an error has a `message`: that is how a sidecar tells a real
-/// answer from one that some proxy made up (contract 1.2).
+/// Every route. Each of them answers JSON, and an error has a `message`: that is how a sidecar tells a real answer from
+/// one that some proxy made up, and a review that is not there from a route that is not (contract 1.2).
 pub(crate) fn router(api: Api) -> Router {
     Router::new()
         .route("/healthz", get(health))
@@ -51,10 +51,17 @@ pub(crate) fn router(api: Api) -> Router {
         .route("/api/sidecars/reviews/{id}/claim", post(sidecar::claim))
         .route("/api/reviews", get(reviews::list))
         .route("/api/reviews/{id}", get(reviews::read).put(reviews::decide))
-        .fallback(|| async { ApiError::RouteNotFound })
+        .fallback(no_such_route)
         .method_not_allowed_fallback(|| async { ApiError::MethodNotAllowed })
         .layer(DefaultBodyLimit::max(BODY_MAX_BYTES))
         .with_state(api)
+}
+
+/// What the gateway's own router (Gin) says to a route that it lacks, byte for byte. By this a sidecar knows that the
+/// plane is older than itself; a JSON `message` here would make it report "not found" for a review that may well exist.
+async fn no_such_route() -> (StatusCode, [(HeaderName, &'static str); 1], &'static str) {
+    let plain = [(CONTENT_TYPE, "text/plain")];
+    (StatusCode::NOT_FOUND, plain, "404 page not found")
 }
 
 async fn health() -> (StatusCode, Json<Health>) {

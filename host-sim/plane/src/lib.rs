@@ -14,7 +14,7 @@
 //! - nothing is released without a person's word that is still within its deadline;
 //! - the sidecar's token decides nothing, and the approver's token files and spends nothing;
 //! - no token, statement or payload is in a log, and no token is in the database;
-//! - every answer is JSON.
+//! - every answer of a route is JSON; only a route that is not there is answered in plain text (contract 1.2).
 
 pub mod clock;
 pub mod tokens;

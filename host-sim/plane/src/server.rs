@@ -2,8 +2,9 @@
 //! must not know what any route does.
 
 use std::{
+    fs::{File, OpenOptions},
     io,
-    os::unix::fs::PermissionsExt,
+    os::unix::fs::{OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -33,7 +34,8 @@ pub struct Plane {
 impl Plane {
     /// Opens the plane that lives in `data_dir`, or makes it there: the directory, the database and the two tokens.
     ///
-    /// A token whose file was deleted is replaced by a new one, and the old one opens nothing any more.
+    /// A token whose file was deleted is replaced by a new one, and the old one opens nothing any more. Several planes
+    /// on one directory open one after another.
     ///
     /// # Errors
     ///
@@ -57,6 +59,8 @@ impl Plane {
             path: data_dir.to_owned(),
             cause,
         })?;
+        // Two that make the tables at once break each other's migration, and two that make a token at once disagree.
+        let _one_at_a_time = lock(data_dir).await?;
         let path = data_dir.join(DATABASE);
         refuse_open_to_others(&path)?;
         let store = SqliteStore::open(&path, clock)
@@ -176,6 +180,31 @@ async fn credential(
     Ok((token, id))
 }
 
+/// Waits until no other plane is being opened on this directory; the lock ends when the file is dropped.
+///
+/// The file stays behind. Deleting it would let a third plane lock a new one while the second waits for the old.
+async fn lock(data_dir: &Path) -> Result<File, OpenError> {
+    let path = data_dir.join(LOCK);
+    let waiting = {
+        let path = path.clone();
+        move || {
+            let file = OpenOptions::new()
+                .create(true)
+                .truncate(false)
+                .write(true)
+                .mode(0o600)
+                .open(path)?;
+            file.lock()?;
+            Ok(file)
+        }
+    };
+    // The wait can last as long as another plane's migration, which must not hold up the caller's other tasks.
+    let locked = tokio::task::spawn_blocking(waiting).await;
+    locked
+        .unwrap_or_else(|ended| Err(io::Error::other(ended)))
+        .map_err(|cause| OpenError::Lock { path, cause })
+}
+
 /// A database that other users can read has shown them every statement, and one that they can write decides nothing.
 fn refuse_open_to_others(path: &Path) -> Result<(), OpenError> {
     match std::fs::metadata(path) {
@@ -212,8 +241,8 @@ pub enum OpenError {
     },
     /// The database cannot be opened or brought up to date.
     #[error(
-        "cannot open the database {}\nhint: check the free space and that the file was written by this version or an \
-         older one; move it away to start with an empty plane",
+        "cannot open the database {}\nhint: check the free space, that no other program holds the file, and that it was \
+         written by this version or an older one; to start with an empty plane, stop every plane on it and move it away",
         .path.display()
     )]
     Database {
@@ -223,10 +252,23 @@ pub enum OpenError {
         #[source]
         cause: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The opening cannot be kept apart from another plane's.
+    #[error(
+        "cannot lock {}\nhint: check who owns the file, and that the file system has locks (some network file systems \
+         have none)",
+        .path.display()
+    )]
+    Lock {
+        /// The lock file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        cause: io::Error,
+    },
     /// Group or others may read or write the database.
     #[error(
-        "{} has mode {mode:04o}, so other users could read statements or decide reviews; allowed: 0600\nhint: run \
-         `chmod 600 {}`",
+        "{} has mode {mode:04o}, so other users could read statements or decide approval requests; allowed: 0600\nhint: \
+         run `chmod 600 {}`",
         .path.display(), .path.display()
     )]
     OpenToOthers {
@@ -251,3 +293,5 @@ pub enum ServeError {
 
 /// The database's name in the data directory.
 const DATABASE: &str = "plane.sqlite3";
+/// The file that is locked while a plane opens.
+const LOCK: &str = "plane.lock";

@@ -3,8 +3,6 @@
 mod client;
 mod review;
 
-use serde_json::Value;
-
 use crate::args::{ApprovalsArguments, ApprovalsCommand};
 use crate::failure::Failure;
 use crate::output;
@@ -23,18 +21,20 @@ pub(super) async fn run(arguments: &ApprovalsArguments) -> Result<(), Failure> {
             let answer = client
                 .list(status.map(|status| status.as_str()), *limit)
                 .await?;
+            let reviews: Vec<Review> = client.read(&answer)?;
             if *json {
                 output::data(format_args!("{answer:#}"));
             } else {
-                print_table(&read::<Vec<Review>>(&answer)?);
+                print_table(&reviews);
             }
         }
         ApprovalsCommand::Show { id, json } => {
             let answer = client.show(id).await?;
+            let review: Review = client.read(&answer)?;
             if *json {
                 output::data(format_args!("{answer:#}"));
             } else {
-                output::data(read::<Review>(&answer)?.page());
+                output::data(review.page());
             }
         }
         ApprovalsCommand::Approve { id } => decide(&client, id, &Decision::Approve).await?,
@@ -54,7 +54,7 @@ pub(super) async fn run(arguments: &ApprovalsArguments) -> Result<(), Failure> {
 }
 
 async fn decide(client: &Client, id: &str, decision: &Decision) -> Result<(), Failure> {
-    let review: Review = read(&client.decide(id, decision).await?)?;
+    let review: Review = client.read(&client.decide(id, decision).await?)?;
     output::data(review.line());
     if let Some(next) = review.next() {
         output::progress(next);
@@ -68,14 +68,4 @@ fn print_table(reviews: &[Review]) {
     } else {
         output::data(review::table(reviews));
     }
-}
-
-fn read<T: serde::de::DeserializeOwned>(answer: &Value) -> Result<T, Failure> {
-    T::deserialize(answer).map_err(|error| {
-        let hint = "check that `--plane` is a plane of the same version as this program";
-        Failure::user(
-            format_args!("the plane's answer has another form than expected: {error}"),
-            hint,
-        )
-    })
 }

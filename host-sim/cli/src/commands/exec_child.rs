@@ -8,6 +8,7 @@ use std::process::Command;
 
 use crate::args::ExecChildArguments;
 use crate::failure::Failure;
+use crate::stack::NOT_EXECUTED;
 
 /// Becomes the program; returns only when that failed.
 pub(super) fn run(arguments: &ExecChildArguments) -> Result<(), Failure> {
@@ -16,10 +17,8 @@ pub(super) fn run(arguments: &ExecChildArguments) -> Result<(), Failure> {
     };
     end_with_parent(arguments.parent)?;
     let error = Command::new(program).args(rest).exec();
-    Err(Failure::user(
-        format_args!("cannot start {}: {error}", program.display()),
-        "give a program that runs on this machine",
-    ))
+    // Whoever started us reads this line from the log and adds the name and the remedy, which it knows better.
+    Err(Failure::ours(format_args!("{NOT_EXECUTED}{error}")))
 }
 
 #[cfg(target_os = "linux")]

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use host_sim_plane::{Plane, PlaneConfig};
+use host_sim_plane::{Plane, PlaneConfig, TokenKind};
 
+use super::copyable;
 use super::ports::{self, Port};
 use super::signals::StopSignals;
 use crate::args::PlaneArguments;
@@ -26,11 +27,24 @@ pub(super) async fn run(arguments: &PlaneArguments) -> Result<(), Failure> {
         "plane  http://{address}  data in {}",
         arguments.data_dir.display()
     ));
+    output::data(how_to_start_envoy(&arguments.data_dir));
     output::progress("Ctrl-C stops it.");
     let served = plane
         .serve(listener, async move { signals.received().await })
         .await;
     served.map_err(|error| Failure::internal(&error))
+}
+
+/// Where the token lies that an Envoy needs to speak with this plane, and how to hand it over. Never the token itself: what is
+/// printed stays in scrollbacks and logs.
+fn how_to_start_envoy(data_dir: &Path) -> String {
+    let token = data_dir.join(TokenKind::Sidecar.file_name());
+    let word = copyable::word(&token.display().to_string());
+    format!(
+        "sidecar token in {}; an Envoy with the gate is started with it:\n\
+         \x20 HOOP_SIDECAR_TOKEN=\"$(cat {word})\" envoy -c envoy/envoy.yaml",
+        token.display()
+    )
 }
 
 /// Reads `file`, or the demo's configuration when there is none.
@@ -70,6 +84,15 @@ mod tests {
     #[test]
     fn the_demo_configuration_is_accepted() {
         read_configuration(None).expect("accepted");
+    }
+
+    #[test]
+    fn the_token_is_named_by_its_file_and_handed_over_by_the_shell() {
+        assert_eq!(
+            how_to_start_envoy(Path::new("my data")),
+            "sidecar token in my data/sidecar-token; an Envoy with the gate is started with it:\n\
+             \x20 HOOP_SIDECAR_TOKEN=\"$(cat 'my data/sidecar-token')\" envoy -c envoy/envoy.yaml"
+        );
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! `host-sim up`: plane and demo upstream in this process, Envoy as a child; all of it ends with this command.
 
+mod addresses;
+mod data_dir;
 mod settings;
 mod welcome;
 
 use std::net::SocketAddr;
-use std::path::Path;
 use std::time::Duration;
 
 use host_sim_plane::Plane;
@@ -13,20 +14,26 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use super::copyable::{self, approvals_flags};
 use super::plane;
 use super::ports::{self, Port};
 use super::signals::StopSignals;
-use crate::args::{DATA_DIR, UpArguments};
+use crate::args::UpArguments;
 use crate::failure::Failure;
 use crate::output;
 use crate::stack::{EnvoyLaunch, EnvoyProcess, serve_upstream};
+use data_dir::InUse;
 use settings::Settings;
 use welcome::Welcome;
 
 /// Starts everything, waits for a signal or for the first part that ends, and stops everything.
 pub(super) async fn run(arguments: &UpArguments) -> Result<(), Failure> {
     let mut signals = StopSignals::listen()?;
+    addresses::check_apart(arguments)?;
     let settings = Settings::read(arguments)?;
+    // Before the ports, so that a second `up` with the very same flags is told what is wrong and not only which port is
+    // taken; until the end of this function, when Envoy has ended.
+    let _in_use = InUse::claim(&arguments.data_dir)?;
     let sockets = Sockets::take(arguments).await?;
     let plane = plane::open(&arguments.data_dir, settings.plane.clone()).await?;
     output::progress("starting the plane, the upstream and Envoy ...");
@@ -170,21 +177,15 @@ impl Parts {
 }
 
 fn welcome(arguments: &UpArguments) -> Welcome<'_> {
-    let mut approvals_flags = String::new();
-    if arguments.plane_listen.port() != 8009 {
-        approvals_flags.push_str(&format!(" --plane http://{}", arguments.plane_listen));
-    }
-    if arguments.data_dir != Path::new(DATA_DIR) {
-        approvals_flags.push_str(&format!(" --data-dir {}", arguments.data_dir.display()));
-    }
+    let plane = format!("http://{}", addresses::to_call(arguments.plane_listen));
     Welcome {
         listener: arguments.listen.to_string(),
         plane: arguments.plane_listen.to_string(),
         upstream: arguments.upstream_listen.to_string(),
         admin: arguments.admin_listen.to_string(),
         data_dir: &arguments.data_dir,
-        program: program(),
-        approvals_flags,
+        program: copyable::word(&program()),
+        approvals_flags: approvals_flags(&plane, &arguments.data_dir),
     }
 }
 
@@ -202,3 +203,21 @@ fn program() -> String {
 /// Envoy compiles the module once for each thread; on a busy machine with two cores that takes a few seconds.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 const STOP_WITHIN: Duration = Duration::from_secs(3);
+
+/// `host-sim up` with the flags of `line`, for the tests of its parts.
+#[cfg(test)]
+fn up_arguments(line: &str) -> UpArguments {
+    use clap::Parser;
+
+    use crate::args::{Arguments, Command};
+
+    let words = ["host-sim", "up"]
+        .into_iter()
+        .chain(line.split_whitespace());
+    match Arguments::try_parse_from(words).expect("parses").command {
+        Command::Up(arguments) => arguments,
+        Command::Approvals(_) | Command::ExecChild(_) | Command::Plane(_) => {
+            panic!("another command")
+        }
+    }
+}

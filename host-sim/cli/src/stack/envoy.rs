@@ -1,7 +1,9 @@
 //! One Envoy process: started with its own directory and log, awaited through its admin interface, stopped by id.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::net::SocketAddr;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -10,7 +12,8 @@ use serde_json::Value;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::envoy_log::decisive_lines;
+use super::envoy_error::EnvoyError;
+use super::envoy_log::{decisive_lines, is_envoys, why_not_executed};
 use crate::bootstrap::Bootstrap;
 
 /// How to start an Envoy.
@@ -50,9 +53,12 @@ impl EnvoyLaunch {
 /// A running Envoy. Dropping it kills the process; [`stop`](EnvoyProcess::stop) ends it in order.
 #[derive(Debug)]
 pub struct EnvoyProcess {
+    binary: PathBuf,
     child: Child,
     id: u32,
     log: PathBuf,
+    /// How long the log was before this run; what stands there says nothing about it.
+    log_start: u64,
     admin_address_file: PathBuf,
     admin: Option<SocketAddr>,
     http: reqwest::Client,
@@ -70,12 +76,17 @@ impl EnvoyProcess {
         };
         std::fs::create_dir_all(directory).map_err(unwritable(directory))?;
         let configuration = directory.join("envoy.json");
-        std::fs::write(&configuration, bootstrap.to_json()).map_err(unwritable(&configuration))?;
+        private(&configuration, OpenOptions::new().truncate(true))
+            .and_then(|mut file| file.write_all(bootstrap.to_json().as_bytes()))
+            .map_err(unwritable(&configuration))?;
         // An address of an earlier run would send the readiness check to a stranger.
         let admin_address_file = directory.join("envoy-admin-address.txt");
         std::fs::write(&admin_address_file, "").map_err(unwritable(&admin_address_file))?;
         let log = directory.join("envoy.log");
-        let log_file = File::create(&log).map_err(unwritable(&log))?;
+        // Appended to: an operator looks for what an earlier run did, and Envoy opens the file a second time for its access
+        // log, which without this mode would write over its own lines.
+        let log_file = private(&log, OpenOptions::new().append(true)).map_err(unwritable(&log))?;
+        let log_start = log_file.metadata().map_err(unwritable(&log))?.len();
         let second_handle = log_file.try_clone().map_err(unwritable(&log))?;
 
         let mut command = launch.command();
@@ -112,9 +123,11 @@ impl EnvoyProcess {
             .build()
             .unwrap_or_default();
         Ok(EnvoyProcess {
+            binary: launch.binary.clone(),
             child,
             id,
             log,
+            log_start,
             admin_address_file,
             admin: None,
             http,
@@ -156,7 +169,7 @@ impl EnvoyProcess {
                 return Err(EnvoyError::NotReady {
                     within,
                     log: self.log.clone(),
-                    lines: self.decisive_lines(),
+                    lines: decisive_lines(&self.own_log()),
                 });
             }
             sleep(READY_INTERVAL).await;
@@ -245,84 +258,64 @@ impl EnvoyProcess {
     }
 
     fn died(&self, status: ExitStatus) -> EnvoyError {
+        let log = self.own_log();
+        let binary = || self.binary.clone();
+        if let Some(reason) = why_not_executed(&log) {
+            return EnvoyError::NotExecuted {
+                binary: binary(),
+                reason: reason.to_owned(),
+            };
+        }
+        let lines = decisive_lines(&log);
+        // One that was ready is an Envoy, and one that a signal ended may have had no time to say a word.
+        if self.admin.is_none() && status.code().is_some() && !is_envoys(&log) {
+            return EnvoyError::NotEnvoy {
+                binary: binary(),
+                status,
+                lines,
+            };
+        }
         EnvoyError::Died {
             status,
             log: self.log.clone(),
-            lines: self.decisive_lines(),
+            lines,
         }
     }
 
-    fn decisive_lines(&self) -> Vec<String> {
-        // The log may hold any byte that a client sent, so it need not be UTF-8.
-        let log = std::fs::read(&self.log).unwrap_or_default();
-        decisive_lines(&String::from_utf8_lossy(&log))
+    /// The end of what this run wrote to the log, empty when it cannot be read.
+    fn own_log(&self) -> String {
+        let mut bytes = Vec::new();
+        // A log that cannot be read must not hide that Envoy ended, so the failure costs the lines and no more.
+        let _ = File::open(&self.log).and_then(|mut file| {
+            let length = file.metadata()?.len();
+            let start = self
+                .log_start
+                .max(length.saturating_sub(LOG_READ_MAX_BYTES));
+            // Somebody who emptied the file meanwhile made all of it ours.
+            let start = if start > length { 0 } else { start };
+            file.seek(SeekFrom::Start(start))?;
+            file.take(LOG_READ_MAX_BYTES).read_to_end(&mut bytes)
+        });
+        // It may hold any byte that a client sent, so it need not be UTF-8.
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 }
 
-/// Why there is no usable Envoy.
-#[derive(Debug, thiserror::Error)]
-pub enum EnvoyError {
-    /// The directory or a file in it could not be written.
-    #[error("{}: cannot write Envoy's files: {source}", .path.display())]
-    Directory {
-        /// What could not be written.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// The binary could not be started.
-    #[error("{}: cannot start Envoy: {source}", .binary.display())]
-    NotStarted {
-        /// The binary.
-        binary: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// Envoy ended by itself.
-    #[error("Envoy ended with {status}: {}; its log: {}", joined(.lines), .log.display())]
-    Died {
-        /// How it ended.
-        status: ExitStatus,
-        /// The log file.
-        log: PathBuf,
-        /// The lines of the log that say why.
-        lines: Vec<String>,
-    },
-    /// Envoy runs but did not become ready in time.
-    #[error("Envoy was not ready within {} s: {}; its log: {}", .within.as_secs(), joined(.lines), .log.display())]
-    NotReady {
-        /// How long was waited.
-        within: Duration,
-        /// The log file.
-        log: PathBuf,
-        /// The lines of the log that may say why.
-        lines: Vec<String>,
-    },
-    /// The running Envoy has no such listener.
-    #[error("Envoy does not listen as `{listener}`")]
-    ListenerUnknown {
-        /// The name that was asked for.
-        listener: String,
-    },
-    /// The system lost track of the process.
-    #[error("cannot wait for Envoy (process {id}): {source}")]
-    Lost {
-        /// The process id.
-        id: u32,
-        /// What the system said.
-        source: std::io::Error,
-    },
-}
-
-fn joined(lines: &[String]) -> String {
-    if lines.is_empty() {
-        "it said nothing".to_owned()
-    } else {
-        lines.join(" | ")
-    }
+/// Opens `path` for writing with `options`, for its owner only: the log shows what clients sent, and the bootstrap may hold
+/// what an operator wrote into it. One that is there from earlier gets the mode too.
+fn private(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    let file = options.create(true).write(true).mode(PRIVATE).open(path)?;
+    file.set_permissions(Permissions::from_mode(PRIVATE))?;
+    Ok(file)
 }
 
 /// An admin call goes over loopback and is answered by the main thread, which may be busy compiling the module.
 const ADMIN_CALL: Duration = Duration::from_secs(2);
 const READY_INTERVAL: Duration = Duration::from_millis(50);
 const STOP_WITHIN: Duration = Duration::from_secs(5);
+/// What is read of a log to find the lines that count. They stand at its end, behind an access log of any length.
+const LOG_READ_MAX_BYTES: u64 = 1024 * 1024;
+const PRIVATE: u32 = 0o600;
+
+#[cfg(test)]
+mod tests;

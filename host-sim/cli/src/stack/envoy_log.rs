@@ -34,6 +34,18 @@ pub(super) fn decisive_lines(log: &str) -> Vec<String> {
     errors.split_off(first)
 }
 
+/// Whether anything in `log` is of the form in which Envoy logs.
+pub(super) fn is_envoys(log: &str) -> bool {
+    log.lines().any(is_start)
+}
+
+/// Why the program never ran, when `log` is nothing but the word of `host-sim exec-child` about it.
+pub(super) fn why_not_executed(log: &str) -> Option<&str> {
+    let mut lines = log.lines().filter(|line| !line.trim().is_empty());
+    let only = lines.next().filter(|_| lines.next().is_none())?;
+    only.strip_prefix("error: ")?.strip_prefix(NOT_EXECUTED)
+}
+
 /// Envoy's own lines start with `[2026-11-30 06:46:50.757][9814][critical][main] `; the access log and traces do not.
 fn is_start(line: &str) -> bool {
     line.starts_with("[20")
@@ -50,6 +62,9 @@ fn message(line: &str) -> &str {
     }
     rest
 }
+
+/// How `host-sim exec-child` begins the line that says why it could not become the program.
+pub const NOT_EXECUTED: &str = "cannot become the program: ";
 
 const LEVELS: [&str; 2] = ["][error][", "][critical]["];
 /// The logger of a crash.
@@ -94,6 +109,25 @@ mod tests {
             ["loading 1 listener(s)", "Aborted"]
         );
         assert!(decisive_lines("").is_empty());
+    }
+
+    #[test]
+    fn only_lines_in_envoys_form_are_envoys() {
+        assert!(is_envoys(&format!("a warning of the loader\n{START}")));
+        for log in ["", "usage: ls\n", "[main] started\n"] {
+            assert!(!is_envoys(log), "{log:?}");
+        }
+    }
+
+    #[test]
+    fn a_program_that_never_ran_is_known_by_a_line_that_stands_alone() {
+        let line = format!("error: {NOT_EXECUTED}Exec format error (os error 8)\n");
+        assert_eq!(
+            why_not_executed(&line),
+            Some("Exec format error (os error 8)")
+        );
+        assert_eq!(why_not_executed(&format!("{START}{line}")), None);
+        assert_eq!(why_not_executed(""), None);
     }
 
     #[test]

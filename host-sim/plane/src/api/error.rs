@@ -66,8 +66,6 @@ pub(super) enum ApiError {
     Refused(Refusal),
     /// No such review, or nothing that could be one's id.
     ReviewNotFound,
-    /// No such route.
-    RouteNotFound,
     /// A statement over its bound.
     StatementTooLarge,
 }
@@ -93,7 +91,7 @@ impl ApiError {
             Self::Denied(Denied::IdentityNotServed | Denied::NoCredential) => {
                 StatusCode::UNAUTHORIZED
             }
-            Self::ReviewNotFound | Self::RouteNotFound => StatusCode::NOT_FOUND,
+            Self::ReviewNotFound => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::Refused(Refusal::AlreadySettled { .. }) => StatusCode::CONFLICT,
             Self::BodyTooLarge | Self::StatementTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
@@ -157,7 +155,6 @@ impl ApiError {
                 format!("only an approved, unused review can be revoked: it is {standing}")
             }
             Self::ReviewNotFound => "review not found".to_owned(),
-            Self::RouteNotFound => "no such route".to_owned(),
             Self::StatementTooLarge => {
                 format!("statement is larger than {STATEMENT_MAX_BYTES} bytes")
             }

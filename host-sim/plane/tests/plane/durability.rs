@@ -10,7 +10,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-use crate::scene::{CONFIG, Scene, log, statement};
+use crate::scene::{CONFIG, Scene, log, open, statement};
 
 #[tokio::test]
 async fn reviews_and_tokens_stay_over_a_restart() {
@@ -78,6 +78,30 @@ async fn two_planes_on_one_directory_release_once() {
             .filter(|answer| answer.asked().0)
             .count();
         assert_eq!(released, 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn planes_that_open_one_fresh_directory_at_once_all_open_and_share_its_tokens() {
+    let scene = Scene::new().await;
+    let dir = scene.dir.join("fresh");
+    let opening: Vec<_> = (0..8)
+        .map(|_| {
+            let (dir, clock) = (dir.clone(), scene.clock.clone());
+            tokio::spawn(async move { open(&dir, clock).await })
+        })
+        .collect();
+    let mut planes = Vec::new();
+    for opened in opening {
+        planes.push(opened.await.expect("every one opens"));
+    }
+    for plane in &planes {
+        let tokens = |plane: &Plane| {
+            let (sidecar, approver) = (plane.sidecar_token(), plane.approver_token());
+            (sidecar.clone(), approver.clone())
+        };
+        assert_eq!(tokens(plane), tokens(&planes[0]));
+        plane.close().await;
     }
 }
 

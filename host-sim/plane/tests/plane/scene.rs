@@ -10,7 +10,7 @@ use std::{
 use axum::{
     Router,
     body::{Body, to_bytes},
-    http::{Method, Request, StatusCode},
+    http::{HeaderValue, Method, Request, StatusCode},
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use host_sim_plane::{ManualClock, Plane, PlaneConfig, Timestamp};
@@ -95,7 +95,7 @@ impl Scene {
         )
     }
 
-    /// Sends a request and checks what holds of every answer.
+    /// Sends a request and checks what holds of every answer of a route.
     pub async fn send(
         &self,
         method: Method,
@@ -103,6 +103,29 @@ impl Scene {
         headers: &[(&str, String)],
         body: impl Into<Body>,
     ) -> Answer {
+        let (status, kind, text) = self.send_plain(method, path, headers, body).await;
+        assert_eq!(kind, "application/json", "{path}: {text}");
+        let json: Value = serde_json::from_str(&text).expect("JSON");
+        assert_eq!(
+            status.is_success(),
+            json.get("message").is_none(),
+            "{path}: {text}"
+        );
+        assert!(
+            status.is_success() || json["message"].is_string(),
+            "{path}: {text}"
+        );
+        Answer { status, json }
+    }
+
+    /// Sends a request; the answer's status, content type and text, which shows no token.
+    pub async fn send_plain(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, String)],
+        body: impl Into<Body>,
+    ) -> (StatusCode, HeaderValue, String) {
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in headers {
             request = request.header(*name, value);
@@ -120,11 +143,6 @@ impl Scene {
             .await
             .expect("a body");
         let text = String::from_utf8(bytes.to_vec()).expect("UTF-8");
-        assert_eq!(
-            kind.expect("a content type"),
-            "application/json",
-            "{path}: {text}"
-        );
         assert!(
             !text.contains(self.plane.sidecar_token().expose()),
             "{path} shows a token"
@@ -133,17 +151,7 @@ impl Scene {
             !text.contains(self.plane.approver_token().expose()),
             "{path} shows a token"
         );
-        let json: Value = serde_json::from_str(&text).expect("JSON");
-        assert_eq!(
-            status.is_success(),
-            json.get("message").is_none(),
-            "{path}: {text}"
-        );
-        assert!(
-            status.is_success() || json["message"].is_string(),
-            "{path}: {text}"
-        );
-        Answer { status, json }
+        (status, kind.expect("a content type"), text)
     }
 
     pub async fn post(&self, body: &Value) -> Answer {

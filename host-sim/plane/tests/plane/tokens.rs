@@ -45,6 +45,7 @@ async fn everything_a_plane_writes_is_its_owners_alone() {
         names,
         [
             "approver-token",
+            "plane.lock",
             "plane.sqlite3",
             "plane.sqlite3-shm",
             "plane.sqlite3-wal",

@@ -1,12 +1,15 @@
 //! The people's API of the plane, called with the approver token of a data directory. Each way to fail has its own line.
 
+use std::fmt::Display;
 use std::path::Path;
 use std::time::Duration;
 
 use host_sim_plane::{Token, TokenError, TokenKind, tokens};
 use reqwest::{Method, RequestBuilder, StatusCode, Url};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use crate::commands::copyable::approvals_flags;
 use crate::failure::Failure;
 
 /// One plane and the right to decide on it.
@@ -14,6 +17,8 @@ pub(super) struct Client {
     http: reqwest::Client,
     base: Url,
     token: Token,
+    /// What a command that a hint names needs to reach this plane again.
+    flags: String,
 }
 
 /// What a person decides.
@@ -27,11 +32,13 @@ impl Client {
     /// Reads the token; calls nobody yet.
     pub(super) fn new(plane: &str, data_dir: &Path) -> Result<Client, Failure> {
         let base = base_url(plane)?;
+        let flags = approvals_flags(plane, data_dir);
         let token = tokens::read(data_dir, TokenKind::Approver).map_err(|error| {
             if let TokenError::Missing { path } = error {
                 Failure::user(
                     format_args!("no approver token: {} does not exist", path.display()),
-                    "run this where `host-sim up` or `host-sim plane` was started, or name its data directory with `--data-dir`",
+                    "start `make run` (or `host-sim up`, `host-sim plane`) first, and start it again if its data directory \
+                     was deleted; name a directory elsewhere with `--data-dir`",
                 )
             } else {
                 Failure::told(&error)
@@ -46,7 +53,12 @@ impl Client {
             .map_err(|error| {
                 Failure::ours(format_args!("cannot set up the HTTP client: {error}"))
             })?;
-        Ok(Client { http, base, token })
+        Ok(Client {
+            http,
+            base,
+            token,
+            flags,
+        })
     }
 
     /// The newest `limit` approval requests, newest first.
@@ -62,7 +74,7 @@ impl Client {
 
     /// One approval request.
     pub(super) async fn show(&self, id: &str) -> Result<Value, Failure> {
-        let id = checked_id(id)?;
+        let id = self.checked_id(id)?;
         self.call(
             self.http.request(Method::GET, self.url(Some(&id))),
             Some(&id),
@@ -72,7 +84,7 @@ impl Client {
 
     /// Decides one; the answer is the request as it stands now.
     pub(super) async fn decide(&self, id: &str, decision: &Decision) -> Result<Value, Failure> {
-        let id = checked_id(id)?;
+        let id = self.checked_id(id)?;
         let body = match decision {
             Decision::Approve => json!({ "status": "APPROVED" }),
             Decision::Reject { reason } => {
@@ -87,6 +99,34 @@ impl Client {
             Some(&id),
         )
         .await
+    }
+
+    /// The id in its canonical form, so that nothing else ever becomes part of a path.
+    fn checked_id(&self, id: &str) -> Result<String, Failure> {
+        canonical_id(id).ok_or_else(|| {
+            Failure::user(
+                format_args!("`{id}` is no approval id"),
+                format_args!(
+                    "an id looks like 7d1c0b8e-5a3f-4c7e-9b1d-2f6a8c4e0d35; `host-sim approvals{} list` shows them",
+                    self.flags
+                ),
+            )
+        })
+    }
+
+    /// What the plane answered, as what it was asked for.
+    pub(super) fn read<T: DeserializeOwned>(&self, answer: &Value) -> Result<T, Failure> {
+        T::deserialize(answer).map_err(|error| {
+            self.no_plane(format_args!("it answered with something else ({error})"))
+        })
+    }
+
+    /// Somebody answers, and not as a plane does: most likely Envoy or the upstream, whose ports are easy to mix up.
+    fn no_plane(&self, how: impl Display) -> Failure {
+        Failure::user(
+            format_args!("{} does not answer as a plane: {how}", self.base),
+            "give the plane's address with `--plane URL`, not Envoy's; if it is the plane's, run a plane of this program's version",
+        )
     }
 
     fn url(&self, id: Option<&str>) -> Url {
@@ -142,40 +182,70 @@ impl Client {
             ),
             (StatusCode::NOT_FOUND, Some(_), Some(id)) => Failure::user(
                 format_args!("no approval request has the id {id}"),
-                "`host-sim approvals list` shows the ids",
+                format_args!("`host-sim approvals{} list` shows the ids", self.flags),
             ),
             (
                 StatusCode::BAD_REQUEST | StatusCode::CONFLICT | StatusCode::GONE,
                 Some(message),
                 Some(id),
-            ) => Failure::user(format_args!("{id}: {message}"), refusal_hint(body, id)),
+            ) => self.not_taken(status, message, standing(body), id),
             (status, Some(message), _) if status.is_server_error() => Failure::ours(format_args!(
                 "the plane answered {}: {message}",
                 status.as_u16()
             )),
-            (status, message, _) => Failure::user(
+            (status, message, _) => self.no_plane(format_args!(
+                "it answered {} {}",
+                status.as_u16(),
+                message.unwrap_or("without a message")
+            )),
+        }
+    }
+
+    /// A decision that came too early or too late, in this program's words: what the plane calls a review, a person knows as
+    /// an approval request.
+    fn not_taken(
+        &self,
+        status: StatusCode,
+        message: &str,
+        standing: Option<&str>,
+        id: &str,
+    ) -> Failure {
+        let flags = &self.flags;
+        let show =
+            || format!("`host-sim approvals{flags} show {id}` shows what was decided and when");
+        match (status, standing) {
+            (_, Some("EXPIRED")) => Failure::user(
+                format_args!("{id}: the approval request has expired"),
+                "when the agent sends the call again, it is filed anew",
+            ),
+            (StatusCode::CONFLICT, Some(standing)) => Failure::user(
+                format_args!("{id}: the approval request is already decided: it is {standing}"),
+                show(),
+            ),
+            // Only a revocation is refused so, for whatever waits can be approved and rejected.
+            (_, Some("PENDING")) => Failure::user(
+                format_args!("{id}: only an approval can be revoked, and this request is PENDING"),
                 format_args!(
-                    "{} answered {} {}, which is no answer of a plane",
-                    self.base,
-                    status.as_u16(),
-                    message.unwrap_or("without a message")
+                    "refuse it with `host-sim approvals{flags} reject {id} --reason TEXT`"
                 ),
-                "check the address after `--plane`",
+            ),
+            (StatusCode::BAD_REQUEST, Some(standing)) => Failure::user(
+                format_args!(
+                    "{id}: only an unused approval can be revoked, and this request is {standing}"
+                ),
+                show(),
+            ),
+            (_, Some(_) | None) => Failure::user(
+                format_args!("{id}: {message}"),
+                format_args!("`host-sim approvals{flags} --help` shows what can be decided"),
             ),
         }
     }
 }
 
-/// The plane names the state that stands (`status`) when a decision came too late.
-fn refusal_hint(body: Option<&Value>, id: &str) -> String {
-    match body
-        .and_then(|body| body.get("status"))
-        .and_then(Value::as_str)
-    {
-        Some("EXPIRED") => "when the agent sends the call again, it is filed anew".to_owned(),
-        Some(_) => format!("`host-sim approvals show {id}` shows what was decided and when"),
-        None => "`host-sim approvals --help` shows what can be decided".to_owned(),
-    }
+/// The plane names the state that stands (`status`) when it does not take a decision.
+fn standing(body: Option<&Value>) -> Option<&str> {
+    body?.get("status")?.as_str()
 }
 
 fn base_url(plane: &str) -> Result<Url, Failure> {
@@ -199,22 +269,15 @@ fn base_url(plane: &str) -> Result<Url, Failure> {
     }
 }
 
-/// The id in its canonical form, so that nothing else ever becomes part of a path.
-fn checked_id(id: &str) -> Result<String, Failure> {
+/// `None` for what is no UUID in its usual form.
+fn canonical_id(id: &str) -> Option<String> {
     let lower = id.to_ascii_lowercase();
     let groups: Vec<&str> = lower.split('-').collect();
     let lengths: Vec<usize> = groups.iter().map(|group| group.len()).collect();
     let hexadecimal = groups
         .iter()
         .all(|group| group.bytes().all(|byte| byte.is_ascii_hexdigit()));
-    if hexadecimal && lengths == [8, 4, 4, 4, 12] {
-        Ok(lower)
-    } else {
-        Err(Failure::user(
-            format_args!("`{id}` is no approval id"),
-            "an id looks like 7d1c0b8e-5a3f-4c7e-9b1d-2f6a8c4e0d35; `host-sim approvals list` shows them",
-        ))
-    }
+    (hexadecimal && lengths == [8, 4, 4, 4, 12]).then_some(lower)
 }
 
 /// The cause at the bottom, such as "Connection refused": what stands above it only repeats the URL.

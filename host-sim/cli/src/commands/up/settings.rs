@@ -1,5 +1,6 @@
 //! What `up` needs before anything is started: tools and files, each checked, and the bootstrap adapted to the flags.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use host_sim_plane::PlaneConfig;
@@ -22,6 +23,7 @@ impl Settings {
     /// Checks the tools, reads the files and writes the addresses of `arguments` into the bootstrap.
     pub(super) fn read(arguments: &UpArguments) -> Result<Settings, Failure> {
         let envoy = tool(&arguments.envoy, "Envoy", "`--envoy FILE` (variable ENVOY)")?;
+        check_executable(&envoy)?;
         let wasm = tool(
             &arguments.wasm,
             "the filter",
@@ -62,6 +64,23 @@ fn tool(file: &Path, what: &str, flag: &str) -> Result<PathBuf, Failure> {
                 hint,
             )
         })
+}
+
+/// A file that nobody may execute is no program; found out here, it takes no port and starts no plane.
+fn check_executable(envoy: &Path) -> Result<(), Failure> {
+    // What cannot be asked is left to the start, which says why.
+    let executable =
+        std::fs::metadata(envoy).map_or(true, |found| found.permissions().mode() & 0o111 != 0);
+    if executable {
+        return Ok(());
+    }
+    Err(Failure::user(
+        format_args!(
+            "{} is no program: its mode lets nobody execute it",
+            envoy.display()
+        ),
+        "check the path after `--envoy` (variable ENVOY); if the file is an Envoy, run `chmod +x` on it",
+    ))
 }
 
 fn bootstrap(arguments: &UpArguments, wasm: &Path) -> Result<Bootstrap, Failure> {
@@ -107,22 +126,8 @@ fn read_json(file: &Path) -> Result<Value, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
-    use crate::args::{Arguments, Command};
-
-    fn up(line: &str) -> UpArguments {
-        let words = ["host-sim", "up"]
-            .into_iter()
-            .chain(line.split_whitespace());
-        match Arguments::try_parse_from(words).expect("parses").command {
-            Command::Up(arguments) => arguments,
-            Command::Approvals(_) | Command::ExecChild(_) | Command::Plane(_) => {
-                panic!("another command")
-            }
-        }
-    }
+    use crate::commands::up::up_arguments as up;
 
     #[test]
     fn err_no_envoy() {
@@ -133,6 +138,20 @@ mod tests {
             failure,
             "Envoy is missing: no file /nowhere/envoy; hint: `make run` fetches and builds what is missing; \
              or give the path with `--envoy FILE` (variable ENVOY)"
+        );
+    }
+
+    #[test]
+    fn err_no_program() {
+        let file = format!("{}/Cargo.toml", env!("CARGO_MANIFEST_DIR"));
+        assert_eq!(
+            Settings::read(&up(&format!("--envoy {file}")))
+                .expect_err("refused")
+                .to_string(),
+            format!(
+                "{file} is no program: its mode lets nobody execute it; hint: check the path after `--envoy` (variable \
+                 ENVOY); if the file is an Envoy, run `chmod +x` on it"
+            )
         );
     }
 

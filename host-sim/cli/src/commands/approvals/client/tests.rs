@@ -1,37 +1,20 @@
 //! The line for each way to fail, against a real plane and against none.
 
-use std::path::PathBuf;
-
 use host_sim_plane::{Plane, PlaneConfig};
 use tokio::net::TcpListener;
 
 use super::*;
+use crate::commands::TestDir;
+use crate::commands::approvals::review::Review;
 
 /// `ECONNREFUSED`.
 const CONNECTION_REFUSED: i32 = if cfg!(target_os = "macos") { 61 } else { 111 };
 const ID: &str = "7d1c0b8e-5a3f-4c7e-9b1d-2f6a8c4e0d35";
 
-/// A data directory of one test.
-struct DataDir(PathBuf);
-
-impl DataDir {
-    fn new(name: &str) -> DataDir {
-        let directory =
-            std::env::temp_dir().join(format!("host-sim-cli-{}-{name}", std::process::id()));
-        DataDir(directory)
-    }
-}
-
-impl Drop for DataDir {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-async fn plane(data_dir: &DataDir) -> (Plane, String) {
+async fn plane(data_dir: &TestDir) -> (Plane, String) {
     let yaml = include_str!("../../../../demo/plane.yaml");
     let configuration = PlaneConfig::parse(yaml, "plane.yaml").expect("the demo's configuration");
-    let plane = Plane::open(&data_dir.0, configuration)
+    let plane = Plane::open(data_dir.path(), configuration)
         .await
         .expect("a plane");
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -67,16 +50,21 @@ async fn filed(plane: &Plane, base: &str) -> String {
         .to_owned()
 }
 
+/// What each hint of these tests has to repeat, since neither stands at its default.
+fn flags(base: &str, data_dir: &TestDir) -> String {
+    format!(" --plane {base} --data-dir {}", data_dir.path().display())
+}
+
 fn line(outcome: Result<Value, Failure>) -> String {
     outcome.expect_err("refused").to_string()
 }
 
 #[tokio::test]
 async fn a_decision_is_taken_once_and_a_second_one_learns_what_stands() {
-    let data_dir = DataDir::new("decide");
+    let data_dir = TestDir::new("decide");
     let (plane, base) = plane(&data_dir).await;
     let id = filed(&plane, &base).await;
-    let client = Client::new(&base, &data_dir.0).expect("a client");
+    let client = Client::new(&base, data_dir.path()).expect("a client");
     let listed = client.list(Some("PENDING"), 10).await.expect("a list");
     assert_eq!(listed.pointer("/0/id"), Some(&json!(id)));
     let reject = Decision::Reject {
@@ -93,29 +81,86 @@ async fn a_decision_is_taken_once_and_a_second_one_learns_what_stands() {
     assert_eq!(
         line(client.decide(&id, &Decision::Approve).await),
         format!(
-            "{id}: review is already decided: it is REJECTED; \
-             hint: `host-sim approvals show {id}` shows what was decided and when"
+            "{id}: the approval request is already decided: it is REJECTED; \
+             hint: `host-sim approvals{} show {id}` shows what was decided and when",
+            flags(&base, &data_dir)
         )
     );
 }
 
 #[tokio::test]
 async fn err_unknown_id() {
-    let data_dir = DataDir::new("unknown");
+    let data_dir = TestDir::new("unknown");
     let (_plane, base) = plane(&data_dir).await;
-    let client = Client::new(&base, &data_dir.0).expect("a client");
+    let client = Client::new(&base, data_dir.path()).expect("a client");
     let expected = format!(
-        "no approval request has the id {ID}; hint: `host-sim approvals list` shows the ids"
+        "no approval request has the id {ID}; hint: `host-sim approvals{} list` shows the ids",
+        flags(&base, &data_dir)
     );
     assert_eq!(line(client.show(ID).await), expected);
     assert_eq!(line(client.decide(ID, &Decision::Revoke).await), expected);
 }
 
 #[tokio::test]
-async fn err_no_id() {
-    let data_dir = DataDir::new("no-id");
+async fn what_was_not_approved_cannot_be_revoked_and_the_hint_names_what_can_be_done() {
+    let data_dir = TestDir::new("revoke");
+    let (plane, base) = plane(&data_dir).await;
+    let id = filed(&plane, &base).await;
+    let client = Client::new(&base, data_dir.path()).expect("a client");
+    let flags = flags(&base, &data_dir);
+    assert_eq!(
+        line(client.decide(&id, &Decision::Revoke).await),
+        format!(
+            "{id}: only an approval can be revoked, and this request is PENDING; \
+             hint: refuse it with `host-sim approvals{flags} reject {id} --reason TEXT`"
+        )
+    );
+    for (decision, expected) in [
+        (Decision::Approve, "APPROVED"),
+        (Decision::Revoke, "REVOKED"),
+    ] {
+        let decided = client.decide(&id, &decision).await.expect("decided");
+        assert_eq!(decided["status"], json!(expected));
+    }
+    assert_eq!(
+        line(client.decide(&id, &Decision::Revoke).await),
+        format!(
+            "{id}: only an unused approval can be revoked, and this request is REVOKED; \
+             hint: `host-sim approvals{flags} show {id}` shows what was decided and when"
+        )
+    );
+}
+
+#[tokio::test]
+async fn err_somebody_else_answers() {
+    let data_dir = TestDir::new("no-form");
     let (_plane, base) = plane(&data_dir).await;
-    let client = Client::new(&base, &data_dir.0).expect("a client");
+    let hint = "hint: give the plane's address with `--plane URL`, not Envoy's; if it is the plane's, run a plane of this \
+                program's version";
+    let client = Client::new(&base, data_dir.path()).expect("a client");
+    let Err(failure) = client.read::<Vec<Review>>(&json!({ "method": "GET" })) else {
+        panic!("not refused")
+    };
+    let message = failure.to_string();
+    assert!(
+        message.starts_with(&format!("{base}/ does not answer as a plane: ")),
+        "{message}"
+    );
+    assert!(message.ends_with(hint), "{message}");
+    let elsewhere = Client::new(&format!("{base}/elsewhere"), data_dir.path()).expect("a client");
+    assert_eq!(
+        line(elsewhere.list(None, 10).await),
+        format!(
+            "{base}/elsewhere does not answer as a plane: it answered 404 without a message; {hint}"
+        )
+    );
+}
+
+#[tokio::test]
+async fn err_no_id() {
+    let data_dir = TestDir::new("no-id");
+    let (_plane, base) = plane(&data_dir).await;
+    let client = Client::new(&base, data_dir.path()).expect("a client");
     for id in [
         "",
         "..",
@@ -132,10 +177,10 @@ async fn err_no_id() {
 
 #[tokio::test]
 async fn err_token_of_another_plane() {
-    let (data_dir, other) = (DataDir::new("token"), DataDir::new("other-token"));
+    let (data_dir, other) = (TestDir::new("token"), TestDir::new("other-token"));
     let (_plane, base) = plane(&data_dir).await;
     let (_other_plane, _) = plane(&other).await;
-    let client = Client::new(&base, &other.0).expect("a client");
+    let client = Client::new(&base, other.path()).expect("a client");
     let message = line(client.list(None, 10).await);
     assert!(
         message.starts_with(&format!(
@@ -147,14 +192,14 @@ async fn err_token_of_another_plane() {
 
 #[tokio::test]
 async fn err_no_plane() {
-    let data_dir = DataDir::new("no-plane");
+    let data_dir = TestDir::new("no-plane");
     let (_plane, _) = plane(&data_dir).await;
     let free = TcpListener::bind("127.0.0.1:0")
         .await
         .expect("a free port")
         .local_addr()
         .expect("its address");
-    let client = Client::new(&format!("http://{free}"), &data_dir.0).expect("a client");
+    let client = Client::new(&format!("http://{free}"), data_dir.path()).expect("a client");
     assert_eq!(
         line(client.list(None, 10).await),
         format!(
@@ -176,7 +221,10 @@ fn err_no_token() {
         "{message}"
     );
     assert!(
-        message.ends_with("or name its data directory with `--data-dir`"),
+        message.ends_with(
+            "hint: start `make run` (or `host-sim up`, `host-sim plane`) first, and start it again if its data directory \
+             was deleted; name a directory elsewhere with `--data-dir`"
+        ),
         "{message}"
     );
 }
