@@ -40,6 +40,11 @@ pub enum PathGlobFault {
     /// `/a?b=c`
     #[error("holds \"?\" or \"#\", but a rule matches the path alone")]
     QueryOrFragment,
+    /// `/café`: letter case and spelling of other letters than ASCII's differ between servers.
+    #[error(
+        "holds a letter outside ASCII, which servers spell and compare in different ways; use \"*\" for it"
+    )]
+    NotAscii,
     /// `/a//b`, `/./a`, `/a;v=1`, `/a%20b`: rules match the canonical path, which never looks so.
     #[error("is not in canonical form, so no path could ever match it")]
     NotCanonical,
@@ -57,6 +62,9 @@ impl PathGlob {
         };
         if pattern.contains(['?', '#']) {
             return Err(PathGlobFault::QueryOrFragment);
+        }
+        if !pattern.is_ascii() {
+            return Err(PathGlobFault::NotAscii);
         }
         if pattern.contains(['%', '\\', ';']) || pattern.chars().any(char::is_control) {
             return Err(PathGlobFault::NotCanonical);
@@ -91,22 +99,12 @@ impl PathGlob {
             .filter(|word| !word.is_empty())
     }
 
-    /// Whether the pattern meets a path. A trailing slash makes no difference: servers rarely tell `/a/` from `/a`,
-    /// and a rule that could be passed by adding one would be no rule.
+    /// Whether the pattern meets a path, given as its [`segments`].
     #[must_use]
-    pub fn matches(&self, path: &[u8], case: Case) -> bool {
-        let Some(inner) = path.strip_prefix(b"/") else {
-            return false;
-        };
-        let inner = inner.strip_suffix(b"/").unwrap_or(inner);
-        let words: Vec<&[u8]> = if inner.is_empty() {
-            Vec::new()
-        } else {
-            inner.split(|byte| *byte == b'/').collect()
-        };
+    pub fn matches(&self, segments: &[&[u8]], case: Case) -> bool {
         wildcard_match(
             &self.segments,
-            &words,
+            segments,
             |segment| *segment == Segment::AnyDepth,
             |segment, word| match segment {
                 Segment::AnyDepth => true,
@@ -114,6 +112,19 @@ impl PathGlob {
             },
         )
     }
+}
+
+/// The segments of a path; `None` for what is no path, such as `*`. A trailing slash makes no difference: servers
+/// rarely tell `/a/` from `/a`, and a rule that could be passed by adding one would be no rule.
+#[must_use]
+pub fn segments(path: &[u8]) -> Option<Vec<&[u8]>> {
+    let inner = path.strip_prefix(b"/")?;
+    let inner = inner.strip_suffix(b"/").unwrap_or(inner);
+    Some(if inner.is_empty() {
+        Vec::new()
+    } else {
+        inner.split(|byte| *byte == b'/').collect()
+    })
 }
 
 /// A glob over one word: a host name or one segment of a path.

@@ -32,6 +32,10 @@ pub const MESSAGE_BYTES: usize = 1_000;
 /// Deepest nesting of a JSON text that is read. Nothing the gate reads nests deeper than ten.
 pub const JSON_DEPTH: usize = 64;
 
+/// Most segments of a path that globs are matched against; a path with more could meet any rule that names paths. It
+/// bounds the time that one request can take with many rules.
+pub const PATH_SEGMENTS: usize = 256;
+
 /// Longest ambiguous path, in bytes, whose letters are looked at. A longer one could be any path, so that an attacker
 /// cannot buy CPU time with it.
 pub const AMBIGUOUS_PATH_BYTES: usize = 4_096;

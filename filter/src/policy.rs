@@ -1,8 +1,9 @@
 //! What the operator's rules say of one request. Knows paths and hosts, and nothing of bodies, approvals or Envoy.
 
 use crate::config::{Action, RuleConfig};
-use crate::glob::{Case, PathGlob};
-use crate::request::path::PathReading;
+use crate::glob::{Case, PathGlob, segments};
+use crate::limits;
+use crate::request::path::{Letters, PathReading};
 use crate::request::{RequestHead, host_of};
 
 /// The rules of one listener, in order.
@@ -57,7 +58,7 @@ impl Policy {
         let request = Request {
             method: head.method.to_ascii_uppercase(),
             host: host_of(&head.authority),
-            path: &head.reading,
+            path: PathView::of(&head.reading),
         };
         let mut against: Option<&RuleConfig> = None;
         for rule in &self.rules {
@@ -111,7 +112,30 @@ struct Request<'a> {
     method: Vec<u8>,
     /// `None` where it is spelled so that servers may read another host.
     host: Option<&'a [u8]>,
-    path: &'a PathReading,
+    path: PathView<'a>,
+}
+
+/// A path as the globs want it.
+enum PathView<'a> {
+    /// It could be any path.
+    Any,
+    Letters(&'a Letters),
+    /// `None` for what is no path, such as `*`.
+    Segments(Option<Vec<&'a [u8]>>),
+}
+
+impl<'a> PathView<'a> {
+    fn of(reading: &'a PathReading) -> Self {
+        match reading {
+            PathReading::Ambiguous(letters) => Self::Letters(letters),
+            // Globs take time with the number of segments, and no real path comes near the bound.
+            PathReading::Plain(path) => match segments(path) {
+                Some(segments) if segments.len() > limits::PATH_SEGMENTS => Self::Any,
+                segments => Self::Segments(segments),
+            },
+            PathReading::Unknown => Self::Any,
+        }
+    }
 }
 
 impl Request<'_> {
@@ -146,14 +170,15 @@ impl Request<'_> {
             Action::Allow => Case::Sensitive,
             Action::Deny { .. } | Action::RequireApproval { .. } => Case::Insensitive,
         };
-        match self.path {
+        match &self.path {
             _ if rule.paths.is_empty() => Meets::Yes,
-            PathReading::Plain(path) => rule
+            PathView::Segments(Some(segments)) => rule
                 .paths
                 .iter()
-                .any(|glob| glob.matches(path, case))
+                .any(|glob| glob.matches(segments, case))
                 .into(),
-            PathReading::Ambiguous(letters) => {
+            PathView::Segments(None) => Meets::No,
+            PathView::Letters(letters) => {
                 let may_meet = |glob: &PathGlob| glob.words().all(|word| letters.may_hold(word));
                 if rule.paths.iter().any(may_meet) {
                     Meets::Maybe
@@ -161,7 +186,7 @@ impl Request<'_> {
                     Meets::No
                 }
             }
-            PathReading::Unknown => Meets::Maybe,
+            PathView::Any => Meets::Maybe,
         }
     }
 }

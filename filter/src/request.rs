@@ -120,15 +120,32 @@ pub fn host_of(authority: &[u8]) -> Option<&[u8]> {
         .strip_prefix(b"[")
         .and_then(|inner| inner.strip_suffix(b"]"))
     {
-        Some(address) => address
-            .iter()
-            .all(|byte| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.')),
-        None => name.split(|byte| *byte == b'.').all(|label| {
-            let in_label = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-            !label.is_empty() && label.iter().all(in_label)
-        }),
+        Some(address) => is_canonical_ipv6(address),
+        None => is_plain_name(name),
     };
     (port_is_plain && name_is_plain).then_some(name)
+}
+
+/// A name of plain labels, or an IPv4 address of four plain numbers. `127.1`, `0x7f.1` and `2130706433` are spellings of an
+/// address that servers read in different ways.
+fn is_plain_name(name: &[u8]) -> bool {
+    let labels = || name.split(|byte| *byte == b'.');
+    let in_label = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    let all_plain = labels().all(|label| !label.is_empty() && label.iter().all(in_label));
+    let looks_numeric = labels()
+        .next_back()
+        .is_some_and(|label| label.first().is_some_and(u8::is_ascii_digit));
+    let is_canonical_ipv4 = || {
+        let text = std::str::from_utf8(name).unwrap_or_default();
+        text.parse::<core::net::Ipv4Addr>().is_ok()
+    };
+    all_plain && (!looks_numeric || is_canonical_ipv4())
+}
+
+fn is_canonical_ipv6(address: &[u8]) -> bool {
+    let text = std::str::from_utf8(address).unwrap_or_default();
+    let parsed = text.parse::<core::net::Ipv6Addr>();
+    parsed.is_ok_and(|parsed| parsed.to_ipv4_mapped().is_none() && parsed.to_string() == text)
 }
 
 #[cfg(test)]
@@ -210,6 +227,12 @@ mod tests {
         for authority in [
             "",
             ".",
+            "127.1",
+            "2130706433",
+            "0x7f.0.0.1",
+            "127.0.0.01",
+            "[0:0:0:0:0:0:0:1]",
+            "[::ffff:127.0.0.1]",
             "a.com..",
             ".a.com",
             "a..com",

@@ -223,7 +223,7 @@ async fn what_a_client_claims_about_approvals_changes_nothing() {
 }
 
 #[tokio::test]
-async fn no_alias_of_method_or_path_reaches_the_upstream() {
+async fn no_alias_of_method_path_or_host_reaches_the_upstream() {
     let scene = Scene::lying().start().await;
     let aliases = [
         ("x-http-method", "DELETE"),
@@ -231,6 +231,14 @@ async fn no_alias_of_method_or_path_reaches_the_upstream() {
         ("x-method-override", "DELETE"),
         ("x-original-url", "/payments/42"),
         ("x-rewrite-url", "/payments/42"),
+        ("x-original-uri", "/payments/42"),
+        ("x-forwarded-uri", "/payments/42"),
+        ("x-forwarded-path", "/payments/42"),
+        ("x-forwarded-prefix", "/payments"),
+        ("forwarded", "host=pay.example"),
+        ("x-forwarded-host", "pay.example"),
+        ("x-original-host", "pay.example"),
+        ("x-host", "pay.example"),
     ];
 
     let answer = scene

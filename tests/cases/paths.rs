@@ -33,7 +33,7 @@ const HELD: [&str; 16] = [
 ];
 
 /// Spellings with more than one reading, one of which is under the rule: refused.
-const AMBIGUOUS: [&str; 60] = [
+const AMBIGUOUS: [&str; 66] = [
     "//payments/42",
     "///payments/42",
     "/payments//42",
@@ -98,10 +98,16 @@ const AMBIGUOUS: [&str; 60] = [
     "/%u0070ayments/42",
     "/payment%C5%BF/42",
     "/pay%09ments/42",
+    "/payment%CB%A2/42",
+    "/x/%EF%B8%B0/payments/42",
+    "/%EF%BB%BFpayments/42",
+    "/payments%CD%BEv/42",
+    "/pay%C2%ADments/42",
+    "/%25u0070ayments/42",
 ];
 
 /// Spellings of paths that no rule holds under any reading: unchanged.
-const HARMLESS: [&str; 18] = [
+const HARMLESS: [&str; 21] = [
     "/",
     "/invoices/42",
     "/paymentsx/42",
@@ -120,6 +126,9 @@ const HARMLESS: [&str; 18] = [
     "/invoices/42;x=y",
     "/invoices/a%2fb",
     "/invoices/a\\b",
+    "/files/%E5%A0%B1%E5%91%8A%E6%9B%B8%EF%BC%88%E6%9C%80%E7%B5%82%EF%BC%89.pdf",
+    "/flags/%F0%9F%87%A9%F0%9F%87%AA",
+    "/caf%e9",
 ];
 
 #[tokio::test]

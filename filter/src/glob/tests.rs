@@ -7,7 +7,13 @@ use super::*;
 fn meets(pattern: &str, path: &str) -> bool {
     PathGlob::parse(pattern)
         .expect("a valid pattern")
-        .matches(path.as_bytes(), Case::Sensitive)
+        .matches_path(path.as_bytes(), Case::Sensitive)
+}
+
+impl PathGlob {
+    fn matches_path(&self, path: &[u8], case: Case) -> bool {
+        segments(path).is_some_and(|segments| self.matches(&segments, case))
+    }
 }
 
 #[test]
@@ -58,8 +64,8 @@ fn any_depth_stands_for_none_or_many_in_the_middle() {
 fn letter_case_counts_only_when_asked() {
     let glob = PathGlob::parse("/Payments/**").expect("valid");
 
-    assert!(glob.matches(b"/PAYMENTS/x", Case::Insensitive));
-    assert!(!glob.matches(b"/payments/x", Case::Sensitive));
+    assert!(glob.matches_path(b"/PAYMENTS/x", Case::Insensitive));
+    assert!(!glob.matches_path(b"/payments/x", Case::Sensitive));
 }
 
 #[test]
@@ -71,6 +77,7 @@ fn a_pattern_that_could_not_match_is_refused_with_its_reason() {
         ("/a/***", PathGlobFault::PartialAnyDepth),
         ("/a?b", PathGlobFault::QueryOrFragment),
         ("/a#b", PathGlobFault::QueryOrFragment),
+        ("/café", PathGlobFault::NotAscii),
         ("/a//b", PathGlobFault::NotCanonical),
         ("/a/./b", PathGlobFault::NotCanonical),
         ("/a/../b", PathGlobFault::NotCanonical),

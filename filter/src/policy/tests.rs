@@ -124,3 +124,11 @@ fn a_long_ambiguous_path_is_refused_under_a_holding_rule() {
     assert_eq!(said(&payments(), &head("POST", &target)), "ambiguous");
     assert_eq!(said(&payments(), &head("GET", &target)), "pass");
 }
+
+#[test]
+fn a_path_with_more_segments_than_are_matched_could_meet_any_rule() {
+    let target = "/a".repeat(limits::PATH_SEGMENTS + 1);
+
+    assert_eq!(said(&payments(), &head("POST", &target)), "ambiguous");
+    assert_eq!(said(&payments(), &head("GET", &target)), "pass");
+}

@@ -5,6 +5,8 @@
 //! Readings are not enumerated: servers decode, merge, resolve and cut in orders of their own, and a list of those is
 //! never complete. What all of them share is that they do not make up letters.
 
+mod fold;
+
 use crate::limits;
 
 /// What a path may mean.
@@ -19,13 +21,15 @@ pub enum PathReading {
 }
 
 /// Everything that a reading of an ambiguous path can consist of: the path decoded until nothing is left to decode,
-/// letter case apart. A word that does not stand in it stands in no reading.
+/// folded into the plainest letters that some server may make of it. A word that does not stand in it stands in no
+/// reading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Letters {
     text: Vec<u8>,
-    /// Whether bytes outside ASCII stand for letters that only some decoders know.
-    has_jokers: bool,
 }
+
+/// Stands in [`Letters`] for a byte that is no UTF-8. Some decoders make one letter of one or several such bytes.
+const JOKER: u8 = 0xff;
 
 impl Letters {
     /// Whether some reading could hold this word, letter case apart.
@@ -34,7 +38,7 @@ impl Letters {
         if word.is_empty() {
             return true;
         }
-        if !self.has_jokers {
+        if !self.text.contains(&JOKER) {
             return self
                 .text
                 .windows(word.len())
@@ -44,7 +48,7 @@ impl Letters {
         // entry still sees its neighbour of the byte before.
         let mut ended = vec![false; word.len()];
         for byte in &self.text {
-            let is_joker = !byte.is_ascii();
+            let is_joker = *byte == JOKER;
             for (at, wanted) in word.iter().enumerate().rev() {
                 let begun = at
                     .checked_sub(1)
@@ -131,12 +135,15 @@ fn hex_pair(high: u8, low: u8) -> Option<u8> {
 /// trim, no `\`, no `;`, nothing that does not belong in a path.
 fn has_one_structure(path: &[u8]) -> bool {
     let strange = |byte: &u8| matches!(byte, b'\\' | b';' | b'?' | b'#') || byte.is_ascii_control();
-    if path.iter().any(strange) || turns_into_other_letters(path) {
+    if path.iter().any(strange) {
         return false;
     }
     let Ok(text) = std::str::from_utf8(path) else {
         return false;
     };
+    if fold::turns_into_ascii(text) {
+        return false;
+    }
     let Some(inner) = text.strip_prefix('/') else {
         return text == "*";
     };
@@ -168,25 +175,29 @@ fn letters(raw: &[u8]) -> Option<Letters> {
     };
     let mut text = visible(raw);
     for _ in 0..limits::DECODING_ROUNDS {
-        let decoded = visible(&with_wide_escapes_as_jokers(&decode_leniently(&text)));
+        let decoded = visible(&fold::folded(
+            &with_wide_escapes_decoded(&decode_leniently(&text)),
+            JOKER,
+        ));
         if decoded == text {
-            let has_jokers = turns_into_other_letters(&text);
-            return Some(Letters { text, has_jokers });
+            return Some(Letters { text });
         }
         text = decoded;
     }
     None
 }
 
-/// `%u0070`, which some decoders read as a letter, becomes a byte that is no UTF-8.
-fn with_wide_escapes_as_jokers(path: &[u8]) -> Vec<u8> {
+/// `%u0070`, which some decoders read as a letter, becomes that letter.
+fn with_wide_escapes_decoded(path: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(path.len());
     let mut rest = path;
     while let [first, after @ ..] = rest {
         if let [b'%', b'u' | b'U', a, b, c, d, behind @ ..] = rest
-            && [a, b, c, d].into_iter().all(u8::is_ascii_hexdigit)
+            && let (Some(high), Some(low)) = (hex_pair(*a, *b), hex_pair(*c, *d))
         {
-            out.push(0xff);
+            let code = u32::from(u16::from_be_bytes([high, low]));
+            let letter = char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER);
+            out.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
             rest = behind;
         } else {
             out.push(*first);
@@ -194,23 +205,6 @@ fn with_wide_escapes_as_jokers(path: &[u8]) -> Vec<u8> {
         }
     }
     out
-}
-
-/// Bytes that are no UTF-8 (an overlong `/`), and characters that case folding or compatibility normalisation turns
-/// into ASCII: long s, Kelvin, ligatures, full-width, enclosed and mathematical letters.
-fn turns_into_other_letters(path: &[u8]) -> bool {
-    let Ok(text) = std::str::from_utf8(path) else {
-        return true;
-    };
-    !text.is_ascii()
-        && text.chars().any(|character| {
-            matches!(character,
-                '\u{aa}' | '\u{ba}' | '\u{b2}' | '\u{b3}' | '\u{b9}' | '\u{131}' | '\u{17f}'
-                | '\u{1d2c}'..='\u{1d6a}' | '\u{200b}'..='\u{200f}' | '\u{2024}'..='\u{2026}' | '\u{2028}'..='\u{202f}'
-                | '\u{2044}' | '\u{205f}'..='\u{20a8}' | '\u{2100}'..='\u{218b}' | '\u{2215}' | '\u{2460}'..='\u{24ff}'
-                | '\u{fb00}'..='\u{fb06}' | '\u{fe50}'..='\u{fe6f}' | '\u{ff00}'..='\u{ffef}' | '\u{1d400}'..='\u{1d7ff}'
-                | '\u{1f100}'..='\u{1f1ff}')
-        })
 }
 
 #[cfg(test)]

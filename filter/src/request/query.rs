@@ -21,6 +21,7 @@ const BUILT_IN: &[&str] = &[
     "sig",
     "xamzsignature",
     "accesskeyid",
+    "appkey",
     "assertion",
     "auth",
     "authkey",
@@ -29,40 +30,49 @@ const BUILT_IN: &[&str] = &[
     "bearer",
     "clientassertion",
     "codeverifier",
+    "connectsid",
+    "cookie",
+    "cvv",
+    "encryptionkey",
     "hmac",
     "jsessionid",
     "jwt",
+    "mac",
     "otp",
     "pass",
+    "passcode",
     "passphrase",
-    "passwd",
+    "pat",
     "phpsessid",
     "pin",
+    "pw",
     "pwd",
+    "samlrequest",
+    "samlresponse",
+    "sas",
     "session",
     "sessionid",
+    "sessionkey",
     "sid",
+    "sign",
     "subscriptionkey",
+    "ticket",
 ];
 
-/// Endings that make any name a credential's: `refresh_token`, `clientSecret`, `X-Goog-Signature`. A page token that
-/// is hidden with them still takes part in the match.
-const ENDINGS: &[&str] = &[
+/// Words that make any name a credential's, wherever they stand in it: `refresh_token`, `clientSecret2`,
+/// `password_confirmation`. A page token that is hidden with them still takes part in the match.
+const WORDS: &[&str] = &[
     "accesskey",
     "apikey",
     "credential",
-    "credentials",
-    "passphrase",
+    "passwd",
     "password",
     "privatekey",
     "secret",
-    "secretkey",
-    "securitytoken",
     "signature",
     "signingkey",
     "subscriptionkey",
     "token",
-    "tokens",
 ];
 
 impl SensitiveNames {
@@ -77,38 +87,61 @@ impl SensitiveNames {
         )
     }
 
-    /// Whether a parameter of this name, as spelled in the query, carries a credential: by the name itself or by any part
-    /// of it that brackets or encoded separators set apart (`user[password]`, `a%26token`).
+    /// Whether a parameter carries a credential: by its name, or by any part of it that brackets or other signs set apart
+    /// (`user[password]`, `a%26token`).
     #[must_use]
     pub fn contains(&self, spelled: &[u8]) -> bool {
-        let mut name = spelled.to_vec();
-        for _ in 0..limits::DECODING_ROUNDS {
-            let decoded = decode_leniently(&name);
-            if decoded == name {
-                break;
-            }
-            name = decoded;
-        }
-        let separates = |byte: &u8| matches!(byte, b'[' | b']' | b'&' | b';' | b'=' | b'?');
+        let name = decoded(spelled);
+        let is_letter = |byte: &u8| {
+            byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b' ' | b'+')
+        };
         self.is_sensitive(&folded(&name))
             || name
-                .split(separates)
+                .split(|byte| !is_letter(byte))
                 .any(|part| self.is_sensitive(&folded(part)))
     }
 
-    fn is_sensitive(&self, folded: &str) -> bool {
-        self.0.contains(folded) || ENDINGS.iter().any(|ending| folded.ends_with(ending))
+    /// Whether a value itself holds a named credential, as a nested URL or JSON text does.
+    #[must_use]
+    pub fn value_names_one(&self, spelled: &[u8]) -> bool {
+        let value = decoded(spelled);
+        let mut names = value.split(|byte| matches!(byte, b'=' | b':'));
+        // What stands behind the last sign is a value and names nothing.
+        let last = names.next_back();
+        last.is_some()
+            && names.any(|before| {
+                let name = before
+                    .rsplit(|byte| matches!(byte, b'&' | b';' | b'?' | b'#' | b',' | b'{'))
+                    .next();
+                name.is_some_and(|name| self.contains(name))
+            })
     }
+
+    fn is_sensitive(&self, folded: &str) -> bool {
+        let without_number = folded.trim_end_matches(|character: char| character.is_ascii_digit());
+        self.0.contains(folded)
+            || self.0.contains(without_number)
+            || WORDS.iter().any(|word| folded.contains(word))
+    }
+}
+
+fn decoded(spelled: &[u8]) -> Vec<u8> {
+    let mut text = spelled.to_vec();
+    for _ in 0..limits::DECODING_ROUNDS {
+        let next = decode_leniently(&text);
+        if next == text {
+            break;
+        }
+        text = next;
+    }
+    text
 }
 
 /// One form for the many spellings of a name: `X-Amz-Signature`, `xAmzSignature`, `x_amz+signature`.
 fn folded(name: &[u8]) -> String {
-    String::from_utf8_lossy(name)
-        .chars()
-        .filter(|character| {
-            !character.is_control() && !matches!(character, '_' | '-' | '.' | '+' | ' ')
-        })
-        .map(|character| character.to_ascii_lowercase())
+    name.iter()
+        .filter(|byte| byte.is_ascii_alphanumeric())
+        .map(|byte| char::from(byte.to_ascii_lowercase()))
         .collect()
 }
 
@@ -179,6 +212,15 @@ mod tests {
             "access_token%3Dx",
             "tenant_code",
             "tenantCode",
+            "password1",
+            "password_confirmation",
+            "id_token_hint",
+            "SAMLResponse",
+            "api_key_2",
+            "(token)",
+            "%22token%22",
+            "token%E2%80%8B",
+            "access_token%3Ax",
         ] {
             assert!(names.contains(spelled.as_bytes()), "{spelled}");
         }
@@ -191,9 +233,24 @@ mod tests {
             "passenger",
             "code",
             "amount[value]",
-            "tokenizer",
         ] {
             assert!(!names.contains(spelled.as_bytes()), "{spelled}");
+        }
+    }
+
+    #[test]
+    fn a_value_that_names_a_credential_is_one() {
+        let names = SensitiveNames::with(&[]);
+        for value in [
+            "https://x/cb?access_token=S",
+            "a%26access_token%3DS",
+            "{\"password\":\"S\"}",
+            "x;sig=S",
+        ] {
+            assert!(names.value_names_one(value.as_bytes()), "{value}");
+        }
+        for value in ["", "S", "https://x/y", "a=b", "12:30", "token"] {
+            assert!(!names.value_names_one(value.as_bytes()), "{value}");
         }
     }
 

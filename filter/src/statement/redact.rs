@@ -30,23 +30,23 @@ pub fn redacted_target(
     let (path, query) = target.split_at(question_mark.saturating_add(1));
     let mut redacted = path.to_vec();
     for (parameter, separator) in parameters(query) {
-        let is_sensitive = sensitive.contains(parameter.name);
+        let name_is_sensitive = sensitive.contains(parameter.name);
         match parameter.value {
             Some(value) => {
                 redacted.extend_from_slice(parameter.name);
                 redacted.push(b'=');
-                if is_sensitive && !value.is_empty() {
-                    redacted.extend(placeholder(value, key.ok_or(RedactionKeyMissing)?)?);
+                if !value.is_empty() && (name_is_sensitive || sensitive.value_names_one(value)) {
+                    redacted.extend(placeholder(value, key)?);
                 } else {
                     redacted.extend_from_slice(value);
                 }
             }
-            // An encoded `=` may stand in the name, and the credential behind it.
-            None if is_sensitive && parameter.name.contains(&b'%') => {
-                redacted.extend(placeholder(
-                    parameter.name,
-                    key.ok_or(RedactionKeyMissing)?,
-                )?);
+            // An encoded `=` may stand in the name, and the credential behind it. What looks like a placeholder is replaced
+            // too, so that none can be forged.
+            None if is_more_than_a_name(parameter.name) && name_is_sensitive
+                || is_forged(parameter.name) =>
+            {
+                redacted.extend(placeholder(parameter.name, key)?);
             }
             None => redacted.extend_from_slice(parameter.name),
         }
@@ -55,7 +55,20 @@ pub fn redacted_target(
     Ok(redacted)
 }
 
-fn placeholder(value: &[u8], key: &Secret) -> Result<Vec<u8>, RedactionKeyMissing> {
+fn is_more_than_a_name(piece: &[u8]) -> bool {
+    piece.iter().any(|byte| matches!(byte, b'%' | b':'))
+}
+
+fn is_forged(piece: &[u8]) -> bool {
+    piece
+        .windows(PLACEHOLDER.len())
+        .any(|window| window == PLACEHOLDER)
+}
+
+const PLACEHOLDER: &[u8] = b"[redacted:";
+
+fn placeholder(value: &[u8], key: Option<&Secret>) -> Result<Vec<u8>, RedactionKeyMissing> {
+    let key = key.ok_or(RedactionKeyMissing)?;
     let mut mac =
         Hmac::<Sha256>::new_from_slice(key.expose().as_bytes()).map_err(|_| RedactionKeyMissing)?;
     mac.update(value);
@@ -102,6 +115,19 @@ mod tests {
             redacted.starts_with("/a?b&[redacted:") && redacted.ends_with("]&c"),
             "{redacted}"
         );
+    }
+
+    #[test]
+    fn a_placeholder_cannot_be_forged() {
+        let real = redact("/a?xtoken%3D");
+        let forged = redact(&real);
+
+        assert_ne!(real, forged);
+    }
+
+    #[test]
+    fn a_credential_within_a_value_is_hidden() {
+        assert!(!redact("/a?next=https://x/cb?access_token=verysecret").contains("verysecret"));
     }
 
     #[test]

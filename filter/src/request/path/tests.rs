@@ -23,6 +23,8 @@ fn a_path_that_everybody_reads_alike_is_plain() {
         ("/%61/b", "/a/b"),
         ("/caf%C3%A9", "/café"),
         ("/%E6%97%A5", "/日"),
+        ("/caf%65%CC%81", "/cafe\u{301}"),
+        ("/%F0%9F%87%A9%F0%9F%87%AA", "/🇩🇪"),
         ("/a%20b", "/a b"),
         ("/100%25", "/100%"),
         ("/file%2etxt", "/file.txt"),
@@ -89,6 +91,16 @@ fn no_spelling_of_a_path_hides_its_words() {
         "/%ff%ffyment%e2%93%a2/42",
         "/%EF%BC%8Fpayments/42",
         "/PAYMENTS;/42",
+        "/x/%EF%B8%B0/payments/42",
+        "/payment%CB%A2/42",
+        "/pa%CA%B8ments/42",
+        "/payments%EF%BB%BF/42",
+        "/%EF%BB%BFpayments/42",
+        "/payments%CD%BEv/42",
+        "/pay%C2%ADments/42",
+        "/p%E2%81%A0ayments/42",
+        "/paymen%EF%BD%94s/42",
+        "/x%EF%BC%8Fpayments",
     ];
     for raw in spellings {
         assert!(
@@ -132,9 +144,21 @@ fn an_ambiguous_path_without_the_word_cannot_be_it() {
         "/%E6%97%A5%E6%9C%AC;v=1",
         "/pay%ff",
         "/x%u0070",
+        "/files/%E5%A0%B1%E5%91%8A%E6%9B%B8%EF%BC%88%E6%9C%80%E7%B5%82%EF%BC%89.pdf",
+        "/%E2%9D%A4%EF%B8%8F",
     ] {
         assert!(!may_be_payments(raw.as_bytes()), "{raw}");
     }
+}
+
+#[test]
+fn a_letter_that_folds_into_two_is_seen() {
+    for raw in ["/acce%C3%9F/x", "/acce%E1%BA%9E/x", "/a;/acce%u00DF/x"] {
+        let seen = matches!(read(raw.as_bytes()), PathReading::Ambiguous(letters) if letters.may_hold(b"access"));
+        assert!(seen, "{raw}");
+    }
+    let dotted = read("/adm%C4%B0n/x".as_bytes());
+    assert!(!matches!(dotted, PathReading::Plain(_)));
 }
 
 #[test]
