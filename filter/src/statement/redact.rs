@@ -27,6 +27,8 @@ pub fn redacted_target(
     let Some(question_mark) = target.iter().position(|byte| *byte == b'?') else {
         return Ok(target.to_vec());
     };
+    // Keyed once: setting the key up costs more than the digest of a short value.
+    let keyed = key.and_then(|key| Keyed::new_from_slice(key.expose().as_bytes()).ok());
     let (path, query) = target.split_at(question_mark.saturating_add(1));
     let mut redacted = path.to_vec();
     for (parameter, separator) in parameters(query) {
@@ -36,7 +38,7 @@ pub fn redacted_target(
                 redacted.extend_from_slice(parameter.name);
                 redacted.push(b'=');
                 if !value.is_empty() && (name_is_sensitive || sensitive.value_names_one(value)) {
-                    redacted.extend(placeholder(value, key)?);
+                    redacted.extend(placeholder(value, keyed.as_ref())?);
                 } else {
                     redacted.extend_from_slice(value);
                 }
@@ -46,7 +48,7 @@ pub fn redacted_target(
             None if is_more_than_a_name(parameter.name) && name_is_sensitive
                 || is_forged(parameter.name) =>
             {
-                redacted.extend(placeholder(parameter.name, key)?);
+                redacted.extend(placeholder(parameter.name, keyed.as_ref())?);
             }
             None => redacted.extend_from_slice(parameter.name),
         }
@@ -67,10 +69,10 @@ fn is_forged(piece: &[u8]) -> bool {
 
 const PLACEHOLDER: &[u8] = b"[redacted:";
 
-fn placeholder(value: &[u8], key: Option<&Secret>) -> Result<Vec<u8>, RedactionKeyMissing> {
-    let key = key.ok_or(RedactionKeyMissing)?;
-    let mut mac =
-        Hmac::<Sha256>::new_from_slice(key.expose().as_bytes()).map_err(|_| RedactionKeyMissing)?;
+type Keyed = Hmac<Sha256>;
+
+fn placeholder(value: &[u8], keyed: Option<&Keyed>) -> Result<Vec<u8>, RedactionKeyMissing> {
+    let mut mac = keyed.ok_or(RedactionKeyMissing)?.clone();
     mac.update(value);
     let digest = mac.finalize().into_bytes();
     let hex: String = digest
