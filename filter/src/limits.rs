@@ -12,13 +12,13 @@ pub const DEFAULT_MAX_BODY_BYTES: usize = 65_536;
 
 /// Highest `max_body_bytes` that can be configured. Envoy's own buffer limit is 1 MiB by default: above it Envoy
 /// answers 413 before the gate has seen the whole body.
-pub const HIGHEST_MAX_BODY_BYTES: usize = 1 << 20;
+pub const HIGHEST_MAX_BODY_BYTES: u64 = 1 << 20;
 
 /// Time a call to the Control Plane may take when the configuration names none, in milliseconds. Source: contract 1.1.
 pub const DEFAULT_PLANE_TIMEOUT_MS: u32 = 10_000;
 
-/// Bounds of `control_plane.timeout_ms`. Zero would mean "no timeout" to Envoy, so a request could hang for good.
-pub const PLANE_TIMEOUT_MS: (u32, u32) = (1, 600_000);
+/// Lowest and highest `control_plane.timeout_ms`. Zero would mean "no timeout" to Envoy, so a request could hang for good.
+pub const PLANE_TIMEOUT_MS: (u64, u64) = (1, 600_000);
 
 /// Longest approval id, status or similar token that is repeated to a client, in bytes.
 pub const TOKEN_BYTES: usize = 64;

@@ -111,7 +111,7 @@ pub(super) static ROOT: ObjectSpec = ObjectSpec {
             "max_body_bytes",
             Kind::Whole {
                 lowest: 1,
-                highest: 1_048_576,
+                highest: limits::HIGHEST_MAX_BODY_BYTES,
             },
             "Largest body, in bytes, of a request that a rule holds; a larger one is refused and not filed. 65536 by default.",
         ),
@@ -166,8 +166,8 @@ static CONTROL_PLANE: ObjectSpec = ObjectSpec {
         key(
             "timeout_ms",
             Kind::Whole {
-                lowest: 1,
-                highest: 600_000,
+                lowest: limits::PLANE_TIMEOUT_MS.0,
+                highest: limits::PLANE_TIMEOUT_MS.1,
             },
             "Time, in milliseconds, that one call to the Control Plane may take. 10000 by default.",
         ),
