@@ -16,7 +16,8 @@ pub enum PathReading {
     Ambiguous(Letters),
     /// Everybody reads it alike; this is its canonical form.
     Plain(Vec<u8>),
-    /// It could be any path: there is none, or it is ambiguous and too long or nested too deeply.
+    /// It could be any path: there is none, or it is ambiguous and too long, nested too deeply, or of
+    /// pieces that some servers cut out.
     Unknown,
 }
 
@@ -28,7 +29,8 @@ pub struct Letters {
     text: Vec<u8>,
 }
 
-/// Stands in [`Letters`] for a byte that is no UTF-8. Some decoders make one letter of one or several such bytes.
+/// Stands in [`Letters`] for a byte that is no UTF-8, or an escape that is none. Some decoders make a letter or two of it,
+/// or one of several.
 const JOKER: u8 = 0xff;
 
 impl Letters {
@@ -50,9 +52,12 @@ impl Letters {
         for byte in &self.text {
             let is_joker = *byte == JOKER;
             for (at, wanted) in word.iter().enumerate().rev() {
-                let begun = at
-                    .checked_sub(1)
-                    .is_none_or(|before| ended.get(before) == Some(&true));
+                let ended_before = |letters: usize| match at.checked_sub(letters) {
+                    Some(before) => ended.get(before) == Some(&true),
+                    None => at.checked_add(1) == Some(letters),
+                };
+                // A joker may stand for two letters: some fold into two.
+                let begun = ended_before(1) || (is_joker && ended_before(2));
                 let fits = is_joker || wanted.eq_ignore_ascii_case(byte);
                 if let Some(entry) = ended.get_mut(at) {
                     *entry = (begun && fits) || (is_joker && *entry);
@@ -141,16 +146,19 @@ fn has_one_structure(path: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(path) else {
         return false;
     };
-    if fold::turns_into_ascii(text) {
+    if fold::turns_into_ascii(text) || holds_cookieless_token(path) {
         return false;
     }
+    let is_trimmed = |character: char| character.is_whitespace() || character == '+';
     let Some(inner) = text.strip_prefix('/') else {
         return text == "*";
     };
     let segments = inner.strip_suffix('/').unwrap_or(inner);
     inner.is_empty()
         || segments.split('/').all(|segment| {
-            !segment.is_empty() && !segment.ends_with('.') && segment.trim() == segment
+            !segment.is_empty()
+                && !segment.ends_with('.')
+                && segment.trim_matches(is_trimmed) == segment
         })
 }
 
@@ -180,24 +188,64 @@ fn letters(raw: &[u8]) -> Option<Letters> {
             JOKER,
         ));
         if decoded == text {
-            return Some(Letters { text });
+            let text = with_broken_escapes_as_jokers(&text);
+            return (!holds_cookieless_token(&text)).then_some(Letters { text });
         }
         text = decoded;
     }
     None
 }
 
-/// `%u0070`, which some decoders read as a letter, becomes that letter.
+/// `%u0070`, which some decoders read as a letter, becomes that letter; two halves of a pair become one, and a half
+/// alone could be anything.
 fn with_wide_escapes_decoded(path: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(path.len());
     let mut rest = path;
     while let [first, after @ ..] = rest {
-        if let [b'%', b'u' | b'U', a, b, c, d, behind @ ..] = rest
-            && let (Some(high), Some(low)) = (hex_pair(*a, *b), hex_pair(*c, *d))
+        let Some((unit, behind)) = wide_escape(rest) else {
+            out.push(*first);
+            rest = after;
+            continue;
+        };
+        let next = wide_escape(behind);
+        let units = [unit, next.map_or(0, |(unit, _)| unit)];
+        match char::decode_utf16(units).next() {
+            Some(Ok(letter)) => {
+                out.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
+                let is_pair = letter.len_utf16() == 2;
+                rest = next
+                    .filter(|_| is_pair)
+                    .map_or(behind, |(_, behind_both)| behind_both);
+            }
+            Some(Err(_)) | None => {
+                out.push(JOKER);
+                rest = behind;
+            }
+        }
+    }
+    out
+}
+
+fn wide_escape(path: &[u8]) -> Option<(u16, &[u8])> {
+    let [b'%', b'u' | b'U', a, b, c, d, behind @ ..] = path else {
+        return None;
+    };
+    Some((
+        u16::from_be_bytes([hex_pair(*a, *b)?, hex_pair(*c, *d)?]),
+        behind,
+    ))
+}
+
+/// Escapes that are none (`%N0`), of which decoders that do not check make letters of their own.
+fn with_broken_escapes_as_jokers(path: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(path.len());
+    let mut rest = path;
+    while let [first, after @ ..] = rest {
+        if let [b'%', high, low, behind @ ..] = rest
+            && high.is_ascii_alphanumeric()
+            && low.is_ascii_alphanumeric()
         {
-            let code = u32::from(u16::from_be_bytes([high, low]));
-            let letter = char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER);
-            out.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
+            out.push(JOKER);
             rest = behind;
         } else {
             out.push(*first);
@@ -205,6 +253,12 @@ fn with_wide_escapes_decoded(path: &[u8]) -> Vec<u8> {
         }
     }
     out
+}
+
+/// `/(S(x))/`, which one family of servers cuts out of a path wherever it stands.
+fn holds_cookieless_token(path: &[u8]) -> bool {
+    path.windows(4)
+        .any(|window| matches!(window, [b'/', b'(', letter, b'('] if letter.is_ascii_alphabetic()))
 }
 
 #[cfg(test)]

@@ -51,12 +51,13 @@ fn fold_of(character: char) -> Option<&'static str> {
     FOLDS.get(at).map(|(_, fold)| *fold)
 }
 
-/// Characters that are not shown (Unicode's Default_Ignorable_Code_Point) and the replacement for unknown ones.
+/// Characters that are not shown (Unicode's Default_Ignorable_Code_Point), control characters outside ASCII, and the
+/// replacement for unknown ones.
 const fn is_ignorable(character: char) -> bool {
     matches!(character,
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
+        '\u{80}'..='\u{9f}' | '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
         | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
-        | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+        | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffd}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
         | '\u{e0000}'..='\u{e0fff}')
 }
 
