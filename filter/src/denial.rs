@@ -82,7 +82,7 @@ impl Denial {
                 format!("{message}: {}", approval_words(status, false))
             }
             Reason::AmbiguousPath => format!(
-                "{message}: the request path can be read in more than one way; send it in its plain form, without empty, dot or \";\" segments, backslashes or encoded slashes"
+                "{message}: the request path or host can be read in more than one way; send it in its plain form, a path without empty, dot or \";\" segments, backslashes or encoded slashes"
             ),
             Reason::BodyTooLarge => format!(
                 "{message}: the request body is larger than http.max_body_bytes, so an approver could not read all of it"

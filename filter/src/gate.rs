@@ -27,8 +27,8 @@ pub enum Opening {
     Pass,
     /// It is held: feed the machine until it has decided.
     Held(Box<Gate>),
-    /// It was refused.
-    Refused(Denial),
+    /// It was refused; the answer is among the effects.
+    Refused,
 }
 
 /// A held request.
@@ -64,8 +64,8 @@ impl From<Hold<'_>> for HeldBy {
 }
 
 impl Gate {
-    /// Judges a request by its head; with `end_of_stream` there is no body to wait for. The effects come with the
-    /// opening and are to be carried out first.
+    /// Judges a request by its head; with `end_of_stream` there is no body to wait for. The effects that
+    /// come with the opening are to be carried out.
     #[must_use]
     pub fn open(
         listener: &Listener,
@@ -78,14 +78,14 @@ impl Gate {
                 return refused(
                     listener,
                     &rule.name,
-                    Denial::by_policy(Reason::AmbiguousPath),
+                    &Denial::by_policy(Reason::AmbiguousPath),
                 );
             }
             Verdict::Deny { rule, message } => {
                 return refused(
                     listener,
                     &rule.name,
-                    Denial::new(message.to_owned(), Reason::DenyRule),
+                    &Denial::new(message.to_owned(), Reason::DenyRule),
                 );
             }
             Verdict::RequireApproval(hold) => hold,
@@ -95,7 +95,7 @@ impl Gate {
             refused(
                 listener,
                 &held_by.rule_name,
-                Denial::new(held_by.message.clone(), reason),
+                &Denial::new(held_by.message.clone(), reason),
             )
         };
         if head.leaves_http {
@@ -218,18 +218,15 @@ impl Gate {
         fault: Option<&PlaneFault>,
     ) -> Vec<Effect> {
         let denial = Denial::new(self.held_by.message.clone(), reason);
-        let mut effects = refusal(listener, &self.held_by.rule_name, &denial, fault);
-        effects.push(Effect::Answer(denial.to_http()));
-        effects
+        refusal(listener, &self.held_by.rule_name, &denial, fault)
     }
 }
 
-fn refused(listener: &Listener, rule_name: &str, denial: Denial) -> (Opening, Vec<Effect>) {
-    let effects = refusal(listener, rule_name, &denial, None);
-    (Opening::Refused(denial), effects)
+fn refused(listener: &Listener, rule_name: &str, denial: &Denial) -> (Opening, Vec<Effect>) {
+    (Opening::Refused, refusal(listener, rule_name, denial, None))
 }
 
-/// Counter and log line of a refusal.
+/// Counter, log line and answer of a refusal.
 fn refusal(
     listener: &Listener,
     rule_name: &str,
@@ -239,6 +236,7 @@ fn refusal(
     let mut effects = vec![Effect::Count(denial.counter())];
     effects.extend(fault.map(|_| Effect::Count(Counter::PlaneFailures)));
     effects.push(record::refused(listener, rule_name, denial, fault));
+    effects.push(Effect::Answer(denial.to_http()));
     effects
 }
 

@@ -34,17 +34,22 @@ pub fn claim(head: &RequestHead) -> Claim {
     let Some(raw) = head.path() else {
         return Claim::NotOurs;
     };
-    let decoded = decode(raw);
-    if let Some(rest) = decoded
-        .as_deref()
-        .and_then(|path| path.strip_prefix(PREFIX))
-    {
-        return Claim::Ours(rest.to_vec());
-    }
-    if let Some(rest) = raw.strip_prefix(PREFIX) {
-        return Claim::Ours(rest.to_vec());
-    }
+    let behind_prefix = |path: &[u8]| path.strip_prefix(PREFIX).map(<[u8]>::to_vec);
     match &head.reading {
+        PathReading::Plain(path) => behind_prefix(path).map_or(Claim::NotOurs, Claim::Ours),
+        PathReading::Ambiguous(_) | PathReading::Unknown => {
+            let decoded = decode(raw);
+            let ours = decoded
+                .as_deref()
+                .and_then(behind_prefix)
+                .or_else(|| behind_prefix(raw));
+            ours.map_or_else(|| disguised_or_not(&head.reading), Claim::Ours)
+        }
+    }
+}
+
+fn disguised_or_not(reading: &PathReading) -> Claim {
+    match reading {
         PathReading::Ambiguous(letters) if WORDS.iter().all(|word| letters.may_hold(word)) => {
             Claim::Disguised
         }

@@ -62,14 +62,11 @@ impl Stream {
         head: &RequestHead,
         end_of_stream: bool,
     ) -> (Self, Vec<Effect>) {
-        let (opening, mut effects) = Gate::open(listener, head, end_of_stream);
+        let (opening, effects) = Gate::open(listener, head, end_of_stream);
         let machine = match opening {
             Opening::Pass => Machine::Passing,
             Opening::Held(gate) => Machine::Gate(gate),
-            Opening::Refused(denial) => {
-                effects.push(Effect::Answer(denial.to_http()));
-                Machine::Ended
-            }
+            Opening::Refused => Machine::Ended,
         };
         let mut stream = Self { machine };
         stream.settle(&effects);

@@ -218,9 +218,11 @@ fn an_upgrade_under_a_holding_rule_is_refused() {
         ..head("/p/1")
     };
 
-    let (opening, _) = Gate::open(&listener(), &upgrade, true);
+    let (opening, effects) = Gate::open(&listener(), &upgrade, true);
 
-    assert!(matches!(opening, Opening::Refused(denial) if *denial.reason() == Reason::Upgrade));
+    assert!(matches!(opening, Opening::Refused));
+    assert!(effects.contains(&Effect::Count(Counter::RefusedUpgrade)));
+    assert_eq!(refusal(&effects), Some((403, Some("policy"))));
 }
 
 #[test]

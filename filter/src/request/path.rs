@@ -111,20 +111,30 @@ pub fn decode(raw: &[u8]) -> Option<Vec<u8>> {
 
 /// Decodes what can be decoded and leaves malformed escapes as they are, as lenient servers do.
 pub(crate) fn decode_leniently(raw: &[u8]) -> Vec<u8> {
-    let mut decoded = Vec::with_capacity(raw.len());
-    let mut rest = raw;
+    rewritten(raw, |rest, out| {
+        let [b'%', high, low, behind @ ..] = rest else {
+            return None;
+        };
+        out.push(hex_pair(*high, *low)?);
+        Some(behind)
+    })
+}
+
+/// Goes through a path and lets `rewrite` take a piece off its front: it writes what the piece becomes and gives what
+/// lies behind it, or leaves the byte as it is.
+fn rewritten<'p>(
+    path: &'p [u8],
+    rewrite: impl Fn(&'p [u8], &mut Vec<u8>) -> Option<&'p [u8]>,
+) -> Vec<u8> {
+    let mut out = Vec::with_capacity(path.len());
+    let mut rest = path;
     while let [first, after @ ..] = rest {
-        if let [b'%', high, low, behind @ ..] = rest
-            && let Some(byte) = hex_pair(*high, *low)
-        {
-            decoded.push(byte);
-            rest = behind;
-        } else {
-            decoded.push(*first);
-            rest = after;
-        }
+        rest = rewrite(rest, &mut out).unwrap_or_else(|| {
+            out.push(*first);
+            after
+        });
     }
-    decoded
+    out
 }
 
 fn hex_pair(high: u8, low: u8) -> Option<u8> {
@@ -199,31 +209,21 @@ fn letters(raw: &[u8]) -> Option<Letters> {
 /// `%u0070`, which some decoders read as a letter, becomes that letter; two halves of a pair become one, and a half
 /// alone could be anything.
 fn with_wide_escapes_decoded(path: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(path.len());
-    let mut rest = path;
-    while let [first, after @ ..] = rest {
-        let Some((unit, behind)) = wide_escape(rest) else {
-            out.push(*first);
-            rest = after;
-            continue;
-        };
+    rewritten(path, |rest, out| {
+        let (unit, behind) = wide_escape(rest)?;
         let next = wide_escape(behind);
         let units = [unit, next.map_or(0, |(unit, _)| unit)];
-        match char::decode_utf16(units).next() {
-            Some(Ok(letter)) => {
-                out.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
-                let is_pair = letter.len_utf16() == 2;
-                rest = next
-                    .filter(|_| is_pair)
-                    .map_or(behind, |(_, behind_both)| behind_both);
-            }
-            Some(Err(_)) | None => {
-                out.push(JOKER);
-                rest = behind;
-            }
-        }
-    }
-    out
+        let Some(Ok(letter)) = char::decode_utf16(units).next() else {
+            out.push(JOKER);
+            return Some(behind);
+        };
+        out.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
+        let is_pair = letter.len_utf16() == 2;
+        Some(
+            next.filter(|_| is_pair)
+                .map_or(behind, |(_, behind_both)| behind_both),
+        )
+    })
 }
 
 fn wide_escape(path: &[u8]) -> Option<(u16, &[u8])> {
@@ -238,21 +238,15 @@ fn wide_escape(path: &[u8]) -> Option<(u16, &[u8])> {
 
 /// Escapes that are none (`%N0`), of which decoders that do not check make letters of their own.
 fn with_broken_escapes_as_jokers(path: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(path.len());
-    let mut rest = path;
-    while let [first, after @ ..] = rest {
-        if let [b'%', high, low, behind @ ..] = rest
-            && high.is_ascii_alphanumeric()
-            && low.is_ascii_alphanumeric()
+    rewritten(path, |rest, out| match rest {
+        [b'%', high, low, behind @ ..]
+            if high.is_ascii_alphanumeric() && low.is_ascii_alphanumeric() =>
         {
             out.push(JOKER);
-            rest = behind;
-        } else {
-            out.push(*first);
-            rest = after;
+            Some(behind)
         }
-    }
-    out
+        _ => None,
+    })
 }
 
 /// `/(S(x))/`, which one family of servers cuts out of a path wherever it stands.
