@@ -1,0 +1,258 @@
+//! Properties: what a path means, when it can be read, and how its value is packed.
+//! Source: the attributes of Envoy's documentation, and what Envoy 1.40 answered.
+
+use std::time::Duration;
+
+use crate::abi::{Status, pairs};
+use crate::header_map::HeaderMap;
+use crate::plugin::Plugin;
+use crate::stream::{Stream, StreamInfo, local_reply};
+use crate::vm::VmState;
+
+/// The value under `path`, whose parts end with zero bytes.
+pub(crate) fn value(state: &VmState, path: &[u8]) -> Result<Vec<u8>, Status> {
+    let path = path.strip_suffix(b"\0").unwrap_or(path);
+    let parts: Option<Vec<&str>> = path
+        .split(|byte| *byte == 0)
+        .map(|part| std::str::from_utf8(part).ok())
+        .collect();
+    let parts = parts.ok_or(Status::NotFound)?;
+    let stream = state
+        .contexts
+        .get(&state.acting())
+        .and_then(|stream| state.streams.get(stream));
+    if let Some(value) = stream.and_then(|stream| stream.own_properties.get(path)) {
+        return Ok(value.clone());
+    }
+    if matches!(parts.as_slice(), [""] | ["xds"]) {
+        return Err(Status::SerializationFailure);
+    }
+    if let Some(value) = state.plugin().and_then(|plugin| of_plugin(plugin, &parts)) {
+        return Ok(value);
+    }
+    if let ["xds", "node", rest @ ..] = parts.as_slice() {
+        return of_node(rest).ok_or(Status::NotFound);
+    }
+    let stream = stream.ok_or(Status::NotFound)?;
+    if is_group(stream, &parts) {
+        return Err(Status::SerializationFailure);
+    }
+    let value = match parts.as_slice() {
+        ["request", name] => of_request(state, stream, name),
+        ["request", "headers", name] => header(visible_request(stream), name),
+        ["response", name] => of_response(stream, name),
+        ["response", "headers", name] => header(visible_response(stream), name),
+        ["response", "trailers", name] => header(visible_response_trailers(stream), name),
+        ["source" | "destination" | "connection", ..] | ["connection_id"] => {
+            of_connection(&stream.info, &parts)
+        }
+        ["upstream", name] => of_upstream(stream, name),
+        ["xds", name] => of_configuration(&stream.info, name),
+        ["metadata"] => Some(Vec::new()),
+        ["metadata", "filter_metadata"] => Some(pairs::encode([].into_iter())),
+        _ => None,
+    };
+    value.ok_or(Status::NotFound)
+}
+
+/// A path that ends before a value: it is there, and there are no bytes for it.
+fn is_group(stream: &Stream, parts: &[&str]) -> bool {
+    match parts {
+        [
+            "request" | "response" | "source" | "destination" | "connection" | "upstream"
+            | "filter_state",
+        ]
+        | [
+            "request" | "response" | "source" | "destination" | "connection" | "upstream",
+            "",
+        ] => true,
+        ["upstream_filter_state"]
+        | [
+            "xds",
+            "upstream_host_metadata" | "upstream_host_locality_metadata",
+        ] => stream.upstream.is_some(),
+        _ => false,
+    }
+}
+
+/// The node's identity, as far as a host without a control plane has one.
+fn of_node(parts: &[&str]) -> Option<Vec<u8>> {
+    match parts {
+        ["user_agent_name"] => Some(b"envoy".to_vec()),
+        [] | ["id" | "cluster" | "metadata" | "locality"] => Some(Vec::new()),
+        _ => None,
+    }
+}
+
+fn of_plugin(plugin: &Plugin, parts: &[&str]) -> Option<Vec<u8>> {
+    match parts {
+        ["plugin_name"] => Some(plugin.name.clone().into_bytes()),
+        ["plugin_root_id"] => Some(plugin.root_id.clone().into_bytes()),
+        ["plugin_vm_id"] => Some(plugin.vm_id.clone().into_bytes()),
+        _ => None,
+    }
+}
+
+fn of_request(state: &VmState, stream: &Stream, name: &str) -> Option<Vec<u8>> {
+    // These do not need the headers.
+    match name {
+        "time" => return Some(number(stream.started_wall_nanoseconds)),
+        "duration" => {
+            let ended = stream.over || stream.logging;
+            let elapsed = state.host.clock().now().since(stream.started);
+            return ended.then(|| number(nanoseconds(elapsed)));
+        }
+        "size" => return Some(number(stream.request.body_bytes)),
+        "protocol" => return Some(stream.info.protocol.name().as_bytes().to_vec()),
+        _ => {}
+    }
+    let visible = visible_request(stream);
+    match name {
+        "headers" => return Some(map(visible)),
+        "total_size" => {
+            let size = visible.map_or(0, HeaderMap::byte_size) as u64;
+            return Some(number(stream.request.body_bytes + size));
+        }
+        _ => {}
+    }
+    let headers = visible?;
+    let text = |name| header(Some(headers), name);
+    let (url_path, query) = split_target(headers.first(":path"));
+    match name {
+        "path" => text(":path"),
+        "url_path" => Some(url_path.to_vec()),
+        "query" => Some(query.to_vec()),
+        "host" => text(":authority"),
+        "scheme" => text(":scheme"),
+        "method" => text(":method"),
+        "referer" => text("referer"),
+        "useragent" => text("user-agent"),
+        "id" => text("x-request-id"),
+        _ => None,
+    }
+}
+
+fn of_response(stream: &Stream, name: &str) -> Option<Vec<u8>> {
+    let headers = stream.response.headers.as_ref();
+    let trailers = visible_response_trailers(stream);
+    match name {
+        "code" => Some(number(status(headers?)?)),
+        "code_details" => stream.details.clone().map(String::into_bytes),
+        "flags" => Some(number(stream.flags)),
+        "size" => Some(number(stream.response.sent_bytes)),
+        "total_size" => {
+            let maps = [visible_response(stream), trailers];
+            let size: usize = maps.into_iter().flatten().map(HeaderMap::byte_size).sum();
+            Some(number(stream.response.sent_bytes + size as u64))
+        }
+        "grpc_status" => {
+            let headers = headers?;
+            let trailers = stream.response.trailers.as_ref();
+            let named = trailers.and_then(|map| map.text("grpc-status"));
+            let named = named.or_else(|| headers.text("grpc-status"));
+            let named = named.and_then(|status| status.parse().ok());
+            // Without a gRPC status, the HTTP status says what a gRPC client would make of it.
+            let status = u32::try_from(status(headers)?).unwrap_or_default();
+            Some(number(named.unwrap_or_else(|| {
+                local_reply::grpc_status(status).unsigned_abs().into()
+            })))
+        }
+        "headers" => Some(map(visible_response(stream))),
+        "trailers" => Some(map(trailers)),
+        _ => None,
+    }
+}
+
+fn of_upstream(stream: &Stream, name: &str) -> Option<Vec<u8>> {
+    let upstream = stream.upstream.as_ref();
+    match name {
+        "request_attempt_count" => Some(number(u64::from(stream.request.headers_continued))),
+        "transport_failure_reason" => upstream.map(|_| Vec::new()),
+        "address" => Some(upstream?.address.to_string().into_bytes()),
+        "port" => Some(number(upstream?.address.port().into())),
+        "local_address" => Some(upstream?.local_address.to_string().into_bytes()),
+        _ => None,
+    }
+}
+
+fn status(headers: &HeaderMap) -> Option<u64> {
+    headers.text(":status")?.parse().ok()
+}
+
+fn of_connection(info: &StreamInfo, parts: &[&str]) -> Option<Vec<u8>> {
+    let certificate = info.peer_certificate.as_ref();
+    match parts {
+        ["source", "address"] => Some(info.source.to_string().into_bytes()),
+        ["source", "port"] => Some(number(info.source.port().into())),
+        ["destination", "address"] => Some(info.destination.to_string().into_bytes()),
+        ["destination", "port"] => Some(number(info.destination.port().into())),
+        ["connection", "id"] | ["connection_id"] => Some(number(info.connection_id)),
+        ["connection", "requested_server_name"] => Some(info.server_name.clone().into_bytes()),
+        ["connection", "mtls"] => Some(vec![u8::from(certificate.is_some())]),
+        ["connection", "subject_peer_certificate"] => filled(&certificate?.subject),
+        ["connection", "uri_san_peer_certificate"] => filled(&certificate?.uri_san),
+        ["connection", "dns_san_peer_certificate"] => filled(&certificate?.dns_san),
+        _ => None,
+    }
+}
+
+fn of_configuration(info: &StreamInfo, name: &str) -> Option<Vec<u8>> {
+    match name {
+        "cluster_name" => Some(info.cluster.clone().into_bytes()),
+        "route_name" => Some(info.route.clone().into_bytes()),
+        "virtual_host_name" => Some(info.virtual_host.clone().into_bytes()),
+        // An inbound listener is 1; one that says nothing is 0.
+        "listener_direction" => Some(number(0)),
+        "cluster_metadata"
+        | "route_metadata"
+        | "virtual_host_metadata"
+        | "listener_metadata"
+        | "filter_chain_name" => Some(Vec::new()),
+        _ => None,
+    }
+}
+
+fn visible_request(stream: &Stream) -> Option<&HeaderMap> {
+    let visible = stream.logging || stream.request.headers_visible;
+    stream.request.headers.as_ref().filter(|_| visible)
+}
+
+fn visible_response(stream: &Stream) -> Option<&HeaderMap> {
+    let visible = stream.logging || stream.response.headers_visible;
+    stream.response.headers.as_ref().filter(|_| visible)
+}
+
+fn visible_response_trailers(stream: &Stream) -> Option<&HeaderMap> {
+    let visible = stream.logging || stream.response.trailers_visible;
+    stream.response.trailers.as_ref().filter(|_| visible)
+}
+
+fn header(headers: Option<&HeaderMap>, name: &str) -> Option<Vec<u8>> {
+    Some(headers?.first(name)?.to_vec())
+}
+
+/// A map that cannot be read now looks empty.
+fn map(headers: Option<&HeaderMap>) -> Vec<u8> {
+    let entries: Vec<_> = headers.into_iter().flat_map(HeaderMap::iter).collect();
+    pairs::encode(entries.into_iter())
+}
+
+fn split_target(target: Option<&[u8]>) -> (&[u8], &[u8]) {
+    let target = target.unwrap_or_default();
+    match target.iter().position(|byte| *byte == b'?') {
+        Some(place) => (&target[..place], &target[place + 1..]),
+        None => (target, &[]),
+    }
+}
+
+fn filled(text: &str) -> Option<Vec<u8>> {
+    (!text.is_empty()).then(|| text.as_bytes().to_vec())
+}
+
+fn number(number: u64) -> Vec<u8> {
+    number.to_le_bytes().to_vec()
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

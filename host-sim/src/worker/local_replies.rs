@@ -1,0 +1,136 @@
+//! Answers that do not come from the upstream. They pass the filter's own response callbacks, as in Envoy.
+
+use super::{UpstreamFailure, Worker, flags};
+use crate::abi::Direction;
+use crate::output::Output;
+use crate::stream::{LocalReply, StreamId};
+
+impl Worker {
+    /// Answers a stream. Once a part of another answer has left, all that can be done is to break it off.
+    pub(super) fn reply(&mut self, id: StreamId, reply: LocalReply) {
+        let Some(stream) = self.live(id) else {
+            return;
+        };
+        stream.flags |= reply.flag;
+        if stream.response.headers_continued {
+            stream.details.clone_from(&reply.details);
+            self.send(Output::ResetDownstream(id));
+            self.finish(id);
+            return;
+        }
+        let upstream_is_busy = stream.request.headers_continued && !stream.answered_locally;
+        let bypass_filter = stream.response.headers.is_some();
+        stream.details.clone_from(&reply.details);
+        stream.answered_locally = true;
+        stream.route_deadline = None;
+        stream.request_deadline = None;
+        let (headers, body) = reply.render(stream.grpc, stream.head);
+        if upstream_is_busy {
+            self.send(Output::ResetUpstream(id));
+        }
+        let end_stream = body.is_empty();
+        if bypass_filter {
+            self.send_directly(id, headers, body);
+            return;
+        }
+        self.receive_headers(id, Direction::Response, headers, end_stream);
+        if !end_stream {
+            self.receive_data(id, Direction::Response, body.into(), true);
+        }
+    }
+
+    /// An answer in place of an upstream's that the filter is looking at: it does not pass the filter again.
+    fn send_directly(&mut self, id: StreamId, headers: crate::HeaderMap, body: Vec<u8>) {
+        let Some(stream) = self.live(id) else {
+            return;
+        };
+        let response = &mut stream.response;
+        response.headers = Some(headers.clone());
+        response.headers_continued = true;
+        response.complete = true;
+        response.sent_complete = true;
+        response.buffer = None;
+        response.trailers = None;
+        let end_stream = body.is_empty();
+        self.send(Output::Headers {
+            stream: id,
+            direction: Direction::Response,
+            headers,
+            end_stream,
+        });
+        if !end_stream {
+            self.send(Output::Data {
+                stream: id,
+                direction: Direction::Response,
+                data: body.into(),
+                end_stream: true,
+            });
+        }
+        self.finish(id);
+    }
+
+    /// The answer of a filter whose VM has failed.
+    pub(super) fn fail_stream(&mut self, id: StreamId) {
+        let Some(stream) = self.live(id) else {
+            return;
+        };
+        if stream.failed {
+            return;
+        }
+        stream.failed = true;
+        let mut reply = LocalReply::of_envoy(503, "", "wasm_fail_stream");
+        reply.grpc_status = Some(14);
+        self.reply(id, reply);
+    }
+
+    /// A paused body has outgrown its limit.
+    pub(super) fn check_limit(&mut self, id: StreamId, direction: Direction) {
+        let limit = self.limits.buffer_limit_bytes;
+        let Some(stream) = self.live(id) else {
+            return;
+        };
+        let half = stream.half(direction);
+        let waiting = half.buffer.as_ref().map_or(0, Vec::len);
+        if half.watermarked || waiting <= limit {
+            return;
+        }
+        let reply = match direction {
+            Direction::Request => {
+                LocalReply::of_envoy(413, "Payload Too Large", "request_payload_too_large")
+            }
+            Direction::Response => {
+                LocalReply::of_envoy(500, "Internal Server Error", "response_payload_too_large")
+            }
+        };
+        self.reply(id, reply);
+    }
+}
+
+/// Source: `Filter::onUpstreamAbort` and its callers in Envoy's `source/common/router/router.cc`.
+pub(super) fn of_upstream_failure(failure: &UpstreamFailure) -> LocalReply {
+    let (reason, transport, flag) = match failure {
+        UpstreamFailure::ConnectionFailed { reason } => (
+            "remote connection failure",
+            Some(reason),
+            flags::UPSTREAM_CONNECTION_FAILURE,
+        ),
+        UpstreamFailure::Disconnected => (
+            "connection termination",
+            None,
+            flags::UPSTREAM_CONNECTION_TERMINATION,
+        ),
+        UpstreamFailure::Reset => ("remote reset", None, flags::UPSTREAM_REMOTE_RESET),
+    };
+    let mut body = format!(
+        "upstream connect error or disconnect/reset before headers. reset reason: {reason}"
+    );
+    let mut details = reason.replace(' ', "_");
+    if let Some(transport) = transport {
+        body.push_str(", transport failure reason: ");
+        body.push_str(transport);
+        details.push('|');
+        details.push_str(&transport.replace(' ', "_"));
+    }
+    let details = format!("upstream_reset_before_response_started{{{details}}}");
+    LocalReply::of_envoy(503, &body, &details).flagged(flag)
+}
