@@ -82,6 +82,12 @@ impl Clock {
         }
     }
 
+    /// Now, as the `date` header has it.
+    pub(crate) fn http_date(&self) -> String {
+        let since = Duration::from_nanos(self.wall_nanoseconds());
+        httpdate::fmt_http_date(UNIX_EPOCH + since)
+    }
+
     /// Moves a virtual clock to `moment`, or leaves it where that lies in the past. A real clock moves by itself.
     pub(crate) fn move_to(&self, moment: Moment) {
         if let Kind::Virtual(time) = &self.0 {

@@ -27,7 +27,8 @@ pub enum Output {
         /// Whether this side ends.
         end_stream: bool,
     },
-    /// Send headers: of a request to the upstream, of a response to the client.
+    /// Send headers: of a request to the upstream, of a response to the client. What Envoy adds behind the filter is in them:
+    /// `x-envoy-expected-rq-timeout-ms` to a request, `date` and `server` to a response.
     Headers {
         /// The stream.
         stream: StreamId,

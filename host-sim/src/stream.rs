@@ -205,6 +205,7 @@ pub(crate) struct Stream {
     /// The root context of its filter.
     pub(crate) root: u32,
     pub(crate) info: StreamInfo,
+    pub(crate) limits: StreamLimits,
     pub(crate) request: Half,
     pub(crate) response: Half,
     pub(crate) started: Moment,

@@ -53,6 +53,8 @@ pub enum UpstreamFailure {
     },
     /// The connection ended before or during the answer. The request may have run.
     Disconnected,
+    /// Its answer breaks the rules of HTTP, or ended in the middle. The request may have run.
+    ProtocolError,
     /// The upstream reset the stream. The request may have run.
     Reset,
 }
@@ -100,6 +102,18 @@ impl Worker {
 
     /// Opens a stream with the headers of a request, pseudo-headers included.
     pub fn open(&mut self, info: StreamInfo, headers: HeaderMap, end_stream: bool) -> StreamId {
+        self.open_with_limits(info, self.limits, headers, end_stream)
+    }
+
+    /// Opens a stream whose limits are not those of the worker: on HTTP/2 the stream's window is its buffer limit, and a route has
+    /// its own time-out.
+    pub fn open_with_limits(
+        &mut self,
+        info: StreamInfo,
+        limits: StreamLimits,
+        headers: HeaderMap,
+        end_stream: bool,
+    ) -> StreamId {
         self.reload_if_due();
         self.last_stream += 1;
         let id = StreamId(self.last_stream);
@@ -110,6 +124,7 @@ impl Worker {
             filter: Filter::Dead,
             root: self.root,
             info,
+            limits,
             request: Half::default(),
             response: Half::default(),
             started: now,
@@ -125,11 +140,8 @@ impl Worker {
             details: None,
             flags: 0,
             own_properties: std::collections::BTreeMap::new(),
-            idle_deadline: self.limits.idle_timeout.map(|timeout| now.after(timeout)),
-            request_deadline: self
-                .limits
-                .request_timeout
-                .map(|timeout| now.after(timeout)),
+            idle_deadline: limits.idle_timeout.map(|timeout| now.after(timeout)),
+            request_deadline: limits.request_timeout.map(|timeout| now.after(timeout)),
             route_deadline: None,
         };
         self.vm.state_mut().streams.insert(id, stream);
@@ -204,10 +216,10 @@ impl Worker {
 
     /// Whether more of a body is wanted; where not, the sender has to wait.
     pub fn wants_data(&self, id: StreamId, direction: Direction) -> bool {
-        let limit = self.limits.buffer_limit_bytes;
         let Some(stream) = self.vm.state().streams.get(&id) else {
             return true;
         };
+        let limit = stream.limits.buffer_limit_bytes;
         let half = stream.half(direction);
         let waiting = half.buffer.as_ref().map_or(0, Vec::len);
         !half.watermarked || waiting <= limit
@@ -442,4 +454,5 @@ pub(crate) mod flags {
     pub(crate) const UPSTREAM_CONNECTION_TERMINATION: u64 = 1 << 6;
     pub(crate) const DOWNSTREAM_CONNECTION_TERMINATION: u64 = 1 << 14;
     pub(crate) const STREAM_IDLE_TIMEOUT: u64 = 1 << 16;
+    pub(crate) const UPSTREAM_PROTOCOL_ERROR: u64 = 1 << 23;
 }

@@ -105,7 +105,7 @@ pub(super) fn set_pairs(guest: &mut Guest<'_, '_>, map: u32, pairs: u32, size: u
     let new = pairs::decode(&bytes);
     guest.show(|| format!("{map_type:?}, {} pairs", new.len()));
     let map = writable(guest.state_mut(), map_type).ok_or(MISSING_MAP.change)?;
-    *map = new;
+    map.replace_all(new);
     Ok(())
 }
 

@@ -98,7 +98,10 @@ fn resume(guest: &mut Guest<'_, '_>, direction: Direction) -> Answer {
         let half = stream.half_mut(direction);
         half.headers_visible = false;
         half.trailers_visible = false;
-        half.body_view = BodyView::Hidden;
+        // A body that is being collected stays readable until it has gone on.
+        if !half.buffering {
+            half.body_view = BodyView::Hidden;
+        }
     }
     Ok(())
 }

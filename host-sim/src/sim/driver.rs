@@ -89,25 +89,18 @@ impl Driver {
         end_stream: bool,
     ) -> StreamId {
         let id = self.workers_mut()[worker].open(info, headers, end_stream);
+        self.records.insert((worker, id), Record::default());
         self.pump();
         id
     }
 
+    /// Nobody can ask about this stream any more. What still happens to it is not written down.
+    pub(super) fn forget(&mut self, worker: usize, id: StreamId) {
+        self.records.remove(&(worker, id));
+    }
+
     pub(super) fn respond(&mut self, worker: usize, id: StreamId, response: Response) {
-        let Response {
-            headers,
-            body,
-            trailers,
-        } = response;
-        let ends = body.is_empty() && trailers.is_empty();
-        let target = &mut self.workers_mut()[worker];
-        target.response_headers(id, headers, ends);
-        if !body.is_empty() {
-            target.response_data(id, body, trailers.is_empty());
-        }
-        if !trailers.is_empty() {
-            target.response_trailers(id, trailers);
-        }
+        respond(&mut self.workers_mut()[worker], id, response);
         self.pump();
     }
 
@@ -200,36 +193,34 @@ impl Driver {
                 direction,
                 headers,
                 end_stream,
-            } => {
-                let message = self.message(worker, stream, direction);
+            } => self.received(worker, stream, direction, |message| {
                 message.headers = headers;
                 message.complete = end_stream;
-                self.serve_complete_request(worker, stream, direction);
-            }
+            }),
             Output::Data {
                 stream,
                 direction,
                 data,
                 end_stream,
-            } => {
-                let message = self.message(worker, stream, direction);
+            } => self.received(worker, stream, direction, |message| {
                 message.body.extend_from_slice(&data);
                 message.complete = end_stream;
-                self.serve_complete_request(worker, stream, direction);
-            }
+            }),
             Output::Trailers {
                 stream,
                 direction,
                 trailers,
-            } => {
-                let message = self.message(worker, stream, direction);
+            } => self.received(worker, stream, direction, |message| {
                 message.trailers = Some(trailers);
                 message.complete = true;
-                self.serve_complete_request(worker, stream, direction);
+            }),
+            Output::ResetUpstream(stream) => {
+                self.note(worker, stream, |record| record.upstream_reset = true)
             }
-            Output::ResetUpstream(stream) => self.entry(worker, stream).upstream_reset = true,
-            Output::ResetDownstream(stream) => self.entry(worker, stream).reset = true,
-            Output::Ended(stream) => self.entry(worker, stream).over = true,
+            Output::ResetDownstream(stream) => {
+                self.note(worker, stream, |record| record.reset = true)
+            }
+            Output::Ended(stream) => self.note(worker, stream, |record| record.over = true),
             Output::HttpCallout(call) => self.called(worker, call),
             Output::GrpcCallout(call) => {
                 let sent: Vec<_> = call.message.clone().into_iter().collect();
@@ -273,33 +264,25 @@ impl Driver {
         self.callouts.insert(self.made, (worker, call));
     }
 
-    fn serve_complete_request(&mut self, worker: usize, id: StreamId, direction: Direction) {
-        if direction == Direction::Response {
-            return;
-        }
-        let record = self.records.get(&(worker, id));
-        let Some(request) = record.and_then(|record| record.request.clone()) else {
-            return;
-        };
-        if !request.complete {
-            return;
-        }
-        let Some(serve) = &mut self.upstream else {
+    fn received(
+        &mut self,
+        worker: usize,
+        id: StreamId,
+        direction: Direction,
+        write: impl FnOnce(&mut Message),
+    ) {
+        let Some(record) = self.records.get_mut(&(worker, id)) else {
             return;
         };
-        let Response {
-            headers,
-            body,
-            trailers,
-        } = serve(&request);
-        let target = &mut self.topology.workers_mut()[worker];
-        let ends = body.is_empty() && trailers.is_empty();
-        target.response_headers(id, headers, ends);
-        if !body.is_empty() {
-            target.response_data(id, body, trailers.is_empty());
-        }
-        if !trailers.is_empty() {
-            target.response_trailers(id, trailers);
+        let message = match direction {
+            Direction::Request => record.request.get_or_insert_default(),
+            Direction::Response => record.response.get_or_insert_default(),
+        };
+        write(message);
+        let whole_request = direction == Direction::Request && message.complete;
+        if let Some(serve) = self.upstream.as_mut().filter(|_| whole_request) {
+            let response = serve(message);
+            respond(&mut self.topology.workers_mut()[worker], id, response);
         }
     }
 
@@ -308,15 +291,25 @@ impl Driver {
             .retain(|_, (made_by, call)| (*made_by, call.id) != (worker, id));
     }
 
-    fn entry(&mut self, worker: usize, id: StreamId) -> &mut Record {
-        self.records.entry((worker, id)).or_default()
-    }
-
-    fn message(&mut self, worker: usize, id: StreamId, direction: Direction) -> &mut Message {
-        let record = self.entry(worker, id);
-        match direction {
-            Direction::Request => record.request.get_or_insert_default(),
-            Direction::Response => record.response.get_or_insert_default(),
+    fn note(&mut self, worker: usize, id: StreamId, write: impl FnOnce(&mut Record)) {
+        if let Some(record) = self.records.get_mut(&(worker, id)) {
+            write(record);
         }
+    }
+}
+
+fn respond(worker: &mut Worker, id: StreamId, response: Response) {
+    let Response {
+        headers,
+        body,
+        trailers,
+    } = response;
+    let ends = body.is_empty() && trailers.is_empty();
+    worker.response_headers(id, headers, ends);
+    if !body.is_empty() {
+        worker.response_data(id, body, trailers.is_empty());
+    }
+    if !trailers.is_empty() {
+        worker.response_trailers(id, trailers);
     }
 }

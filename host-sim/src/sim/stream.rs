@@ -13,10 +13,21 @@ use crate::worker::UpstreamFailure;
 
 /// A handle of one stream, for both sides of it: what the client and the upstream send, and what they have received.
 #[derive(Clone)]
-pub struct Stream {
+pub struct Stream(Rc<Handle>);
+
+struct Handle {
     driver: Rc<RefCell<Driver>>,
     worker: usize,
     id: StreamId,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // Within a call of the driver itself, nobody else can hold this handle.
+        if let Ok(mut driver) = self.driver.try_borrow_mut() {
+            driver.forget(self.worker, self.id);
+        }
+    }
 }
 
 impl Stream {
@@ -30,11 +41,11 @@ impl Stream {
         } = request;
         let ends = !unfinished && chunks.is_empty() && trailers.is_none();
         let id = driver.borrow_mut().open(worker, info, headers, ends);
-        let stream = Stream {
+        let stream = Stream(Rc::new(Handle {
             driver: driver.clone(),
             worker,
             id,
-        };
+        }));
         let last = chunks.len();
         for (index, chunk) in chunks.into_iter().enumerate() {
             let end = !unfinished && trailers.is_none() && index + 1 == last;
@@ -68,9 +79,10 @@ impl Stream {
 
     /// The upstream answers, whole.
     pub fn respond(&self, response: Response) {
-        self.driver
+        self.0
+            .driver
             .borrow_mut()
-            .respond(self.worker, self.id, response);
+            .respond(self.0.worker, self.0.id, response);
     }
 
     /// The upstream sends the headers of an answer whose body follows.
@@ -152,13 +164,13 @@ impl Stream {
     }
 
     fn drive(&self, act: impl FnOnce(&mut crate::worker::Worker, StreamId)) {
-        let mut driver = self.driver.borrow_mut();
-        act(&mut driver.workers_mut()[self.worker], self.id);
+        let mut driver = self.0.driver.borrow_mut();
+        act(&mut driver.workers_mut()[self.0.worker], self.0.id);
         driver.pump();
     }
 
     fn record(&self) -> Record {
-        self.driver.borrow().record(self.worker, self.id)
+        self.0.driver.borrow().record(self.0.worker, self.0.id)
     }
 }
 

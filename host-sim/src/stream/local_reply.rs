@@ -1,7 +1,7 @@
 //! The answers that Envoy makes itself, for a filter or on its own, in the form that the client can read.
 //! Source: `Utility::sendLocalReply` of Envoy's `source/common/http/utility.cc`.
 
-use crate::header_map::HeaderMap;
+use crate::header_map::{HeaderMap, Joining};
 
 /// An answer before it takes the client's form.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +36,8 @@ impl LocalReply {
 
     /// Headers and body as the client gets them. A gRPC client gets trailers-only.
     pub(crate) fn render(&self, grpc: bool, head: bool) -> (HeaderMap, Vec<u8>) {
-        let mut headers = HeaderMap::new().with(":status", self.status.to_string());
+        let headers = HeaderMap::new().with(":status", self.status.to_string());
+        let mut headers = headers.joined(Joining::Response);
         for (name, value) in &self.headers {
             headers.add(name, value);
         }

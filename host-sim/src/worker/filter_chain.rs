@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::Worker;
 use crate::abi::Direction;
-use crate::header_map::HeaderMap;
+use crate::header_map::{HeaderMap, Joining};
 use crate::output::Output;
 use crate::stream::{BodyView, Filter, Iteration, Stream, StreamId};
 use crate::vm::Called;
@@ -40,7 +40,11 @@ impl Worker {
             return;
         };
         let half = stream.half_mut(direction);
-        half.headers = Some(headers);
+        let joining = match direction {
+            Direction::Request => Joining::Request,
+            Direction::Response => Joining::Response,
+        };
+        half.headers = Some(headers.joined(joining));
         half.complete = end_stream;
         half.end_seen = end_stream;
         half.headers_visible = true;
@@ -149,13 +153,21 @@ impl Worker {
         if half.buffering {
             half.buffer.get_or_insert_default().extend_from_slice(&data);
             half.body_view = BodyView::Buffered;
+            // A response of which a part has left is broken off at once; the filter still sees a request that is too large.
+            if direction == Direction::Response {
+                self.check_limit(id, direction);
+            }
         } else {
             half.chunk = data;
             half.body_view = BodyView::Chunk;
         }
+        if self.receiving(id, direction).is_none() {
+            return;
+        }
         let Some(after) = self.data_callback(id, direction, end_stream) else {
             return;
         };
+        self.check_limit(id, direction);
         self.after_data(id, direction, after);
     }
 
@@ -225,8 +237,12 @@ impl Worker {
             return;
         }
         half.buffer.get_or_insert_default().extend(chunk);
-        half.body_view = BodyView::Buffered;
         half.buffering = after == AfterData::StopAndBuffer;
+        half.body_view = if half.buffering {
+            BodyView::Buffered
+        } else {
+            BodyView::Hidden
+        };
         half.watermarked |= after == AfterData::StopAndWatermark;
         self.check_limit(id, direction);
     }
@@ -359,12 +375,25 @@ impl Worker {
     }
 
     fn send_headers(&mut self, id: StreamId, direction: Direction, end_stream: bool) {
+        let date = self.host.clock().http_date();
         let Some(stream) = self.live(id) else {
             return;
         };
+        let timeout = stream.limits.route_timeout;
         let half = stream.half_mut(direction);
         half.sent_complete = end_stream;
-        let headers = half.headers.clone().unwrap_or_default();
+        let headers = half.headers.get_or_insert_default();
+        match direction {
+            // What Envoy's router adds.
+            Direction::Request => {
+                if let Some(timeout) = timeout {
+                    let milliseconds = timeout.as_millis().to_string();
+                    headers.set(b"x-envoy-expected-rq-timeout-ms", milliseconds.as_bytes());
+                }
+            }
+            Direction::Response => add_response_headers(headers, &date),
+        }
+        let headers = headers.clone();
         self.send(Output::Headers {
             stream: id,
             direction,
@@ -417,11 +446,11 @@ impl Worker {
 
     /// What follows from having sent something on: the route's clock starts, or the stream is over.
     fn note_sent(&mut self, id: StreamId, direction: Direction) {
-        let timeout = self.limits.route_timeout;
         let now = self.host.clock().now();
         let Some(stream) = self.live(id) else {
             return;
         };
+        let timeout = stream.limits.route_timeout;
         if !stream.half(direction).sent_complete {
             return;
         }
@@ -473,4 +502,10 @@ impl Worker {
             Called::Absent | Called::Failed => Some(0),
         }
     }
+}
+
+/// What Envoy's connection manager adds to each response.
+pub(super) fn add_response_headers(headers: &mut HeaderMap, date: &str) {
+    headers.set(b"date", date.as_bytes());
+    headers.set(b"server", b"envoy");
 }

@@ -1,6 +1,8 @@
 //! Answers that do not come from the upstream. They pass the filter's own response callbacks, as in Envoy.
 
+use super::filter_chain::add_response_headers;
 use super::{UpstreamFailure, Worker, flags};
+use crate::HeaderMap;
 use crate::abi::Direction;
 use crate::output::Output;
 use crate::stream::{LocalReply, StreamId};
@@ -13,7 +15,9 @@ impl Worker {
         };
         stream.flags |= reply.flag;
         if stream.response.headers_continued {
-            stream.details.clone_from(&reply.details);
+            let details = reply.details.as_deref();
+            stream.details =
+                details.map(|details| details.replace("_before_response_", "_after_response_"));
             self.send(Output::ResetDownstream(id));
             self.finish(id);
             return;
@@ -40,7 +44,8 @@ impl Worker {
     }
 
     /// An answer in place of an upstream's that the filter is looking at: it does not pass the filter again.
-    fn send_directly(&mut self, id: StreamId, headers: crate::HeaderMap, body: Vec<u8>) {
+    fn send_directly(&mut self, id: StreamId, mut headers: HeaderMap, body: Vec<u8>) {
+        add_response_headers(&mut headers, &self.host.clock().http_date());
         let Some(stream) = self.live(id) else {
             return;
         };
@@ -85,10 +90,10 @@ impl Worker {
 
     /// A paused body has outgrown its limit.
     pub(super) fn check_limit(&mut self, id: StreamId, direction: Direction) {
-        let limit = self.limits.buffer_limit_bytes;
         let Some(stream) = self.live(id) else {
             return;
         };
+        let limit = stream.limits.buffer_limit_bytes;
         let half = stream.half(direction);
         let waiting = half.buffer.as_ref().map_or(0, Vec::len);
         if half.watermarked || waiting <= limit {
@@ -119,6 +124,7 @@ pub(super) fn of_upstream_failure(failure: &UpstreamFailure) -> LocalReply {
             None,
             flags::UPSTREAM_CONNECTION_TERMINATION,
         ),
+        UpstreamFailure::ProtocolError => ("protocol error", None, flags::UPSTREAM_PROTOCOL_ERROR),
         UpstreamFailure::Reset => ("remote reset", None, flags::UPSTREAM_REMOTE_RESET),
     };
     let mut body = format!(

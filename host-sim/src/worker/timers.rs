@@ -102,10 +102,9 @@ impl Worker {
 
     /// Something has come in for a stream, so it is not idle.
     pub(super) fn touch(&mut self, id: StreamId) {
-        let timeout = self.limits.idle_timeout;
         let now = self.host.clock().now();
         if let Some(stream) = self.live(id) {
-            stream.idle_deadline = timeout.map(|timeout| now.after(timeout));
+            stream.idle_deadline = stream.limits.idle_timeout.map(|timeout| now.after(timeout));
         }
     }
 
