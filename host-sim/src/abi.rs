@@ -2,6 +2,7 @@
 //! Source: the proxy-wasm specification, `abi-versions/`, and what Envoy 1.40 makes of it.
 
 pub mod pairs;
+pub(crate) mod protobuf;
 mod status;
 
 pub use status::Status;

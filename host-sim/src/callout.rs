@@ -35,8 +35,10 @@ pub enum CalloutOutcome {
         /// The trailers.
         trailers: HeaderMap,
     },
-    /// No answer can come. The guest sees what Envoy makes of it: 503 with this text as the body.
+    /// No answer can come. The guest sees what Envoy makes of it.
     Unreachable {
+        /// 503, or 502 where the cluster has answered with something that is no HTTP.
+        status: u16,
         /// Envoy's words for the reason.
         body: String,
     },
@@ -66,7 +68,8 @@ pub enum GrpcEvent {
 #[derive(Debug, Default)]
 pub(crate) struct Callouts {
     pub(crate) vm: u32,
-    last: u32,
+    /// The last number of each kind, by the kind's bits.
+    last: [u32; 3],
     waiting: BTreeMap<u32, Waiting>,
 }
 
@@ -80,10 +83,13 @@ pub(crate) struct Waiting {
 }
 
 /// What kind of callout it is. The two lowest bits of a token tell it, as in Envoy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Http,
-    GrpcCall,
+    GrpcCall {
+        /// The answer's message, until the status tells whether it counts.
+        message: Option<Bytes>,
+    },
     GrpcStream {
         /// The guest has ended its side.
         local_closed: bool,
@@ -93,10 +99,10 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    fn bits(self) -> u32 {
+    pub(crate) fn bits(&self) -> u32 {
         match self {
             Kind::Http => 0,
-            Kind::GrpcCall => 1,
+            Kind::GrpcCall { .. } => 1,
             Kind::GrpcStream { .. } => 2,
         }
     }
@@ -104,8 +110,10 @@ impl Kind {
 
 impl Callouts {
     pub(crate) fn add(&mut self, root: u32, kind: Kind, deadline: Option<Moment>) -> CalloutId {
-        self.last = self.last.wrapping_add(1);
-        let token = (self.last << 2) | kind.bits();
+        let bits = kind.bits();
+        let last = &mut self.last[bits as usize];
+        *last = last.wrapping_add(1);
+        let token = (*last << 2) | bits;
         self.waiting.insert(
             token,
             Waiting {
@@ -151,6 +159,6 @@ pub(crate) struct Delivery {
     pub(crate) grpc_initial_metadata: Option<HeaderMap>,
     pub(crate) grpc_message: Option<Vec<u8>>,
     pub(crate) grpc_trailing_metadata: Option<HeaderMap>,
-    /// What `proxy_get_status` answers.
-    pub(crate) status: (u32, String),
+    /// What `proxy_get_status` says in words. The number stays after the callback; see `VmState::status`.
+    pub(crate) status_message: String,
 }

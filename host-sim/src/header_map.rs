@@ -132,6 +132,16 @@ impl HeaderMap {
         self.add(name, value);
     }
 
+    /// Changes the value of `name` where it stands, as Envoy does for names that it keeps in a field of their own; adds it to the end
+    /// where it is missing.
+    pub(crate) fn set_in_place(&mut self, name: &'static str, value: &[u8]) {
+        let value = Bytes::copy_from_slice(value);
+        match self.entries.iter_mut().find(|(found, _)| found == name) {
+            Some((_, found)) => *found = value,
+            None => self.add_entry(Bytes::from_static(name.as_bytes()), value),
+        }
+    }
+
     /// Removes every value of `name`; returns whether there was one.
     pub fn remove(&mut self, name: &[u8]) -> bool {
         let before = self.entries.len();

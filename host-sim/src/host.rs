@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::abi::LogLevel;
 use crate::clock::Clock;
 
+pub(crate) use metrics::MetricIds;
 pub use metrics::{Metric, Metrics};
 pub(crate) use queues::{Inbox, Queues};
 pub(crate) use shared_data::SharedData;

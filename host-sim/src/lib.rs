@@ -58,7 +58,7 @@
 //! | let time pass: ticks and time-outs happen by themselves, in order | [`sim::Sim::advance`] |
 //! | let a client leave | [`sim::Stream::disconnect`] |
 //! | run several workers, lose a compare-and-swap, jump the clock | [`sim::SimBuilder::workers`], [`sim::Sim::lose_shared_writes`], [`sim::Sim::jump_wall_clock`] |
-//! | crash a VM and see what its policy does | [`FailurePolicy`], [`sim::Sim::failure`] |
+//! | crash a VM and see what its policy does | [`sim::Sim::trap_in`], [`FailurePolicy`], [`sim::Sim::failure`] |
 //! | give a new configuration | [`sim::Sim::reconfigure`] |
 //! | read logs, metrics, shared data, memory | [`sim::Sim::log`], [`sim::Sim::metric`], [`Host::shared_data`], [`sim::Sim::memory_bytes`] |
 //! | count host functions, or keep the whole trace and compare it | [`sim::Sim::trace`], [`sim::SimBuilder::record_trace`] |
@@ -116,5 +116,5 @@ pub use module::Module;
 pub use output::{GrpcCallout, HttpCallout, Output};
 pub use plugin::{FailurePolicy, Plugin};
 pub use stream::{PeerCertificate, Protocol, StreamId, StreamInfo, StreamLimits, UpstreamInfo};
-pub use trace::{Entry, Trace};
+pub use trace::{Difference, Entry, Trace};
 pub use worker::{UpstreamFailure, Worker};

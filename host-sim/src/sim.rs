@@ -187,6 +187,12 @@ impl Sim {
         locked(&self.host().0.data).lose_writes(count);
     }
 
+    /// Lets the guest on a worker, counted from 0, trap when `callback` (`proxy_on_request_body`, ...) is called next.
+    pub fn trap_in(&self, worker: usize, callback: &str) {
+        let mut driver = self.driver.borrow_mut();
+        driver.workers_mut()[MAIN_THREAD + 1 + worker].trap_in(callback);
+    }
+
     /// How the ABI was used by the VM of a worker, counted from 0. The ordered list is empty unless
     /// [`SimBuilder::record_trace`] was called.
     pub fn trace(&self, worker: usize) -> Trace {

@@ -213,8 +213,6 @@ pub(crate) struct Stream {
     /// The original request asked for gRPC, so local replies are trailers-only.
     pub(crate) grpc: bool,
     pub(crate) head: bool,
-    /// The guest has asked for a local reply. A second one is ignored.
-    pub(crate) reply_held: bool,
     /// Envoy answers, or has answered, by itself: the filter sees no more of the request.
     pub(crate) answered_locally: bool,
     /// The 503 of a crashed VM was sent.
@@ -225,6 +223,8 @@ pub(crate) struct Stream {
     pub(crate) over: bool,
     /// The connection to the upstream, once there is one.
     pub(crate) upstream: Option<UpstreamInfo>,
+    /// `response.code`: of what is being answered, in the end of what was.
+    pub(crate) code: Option<u64>,
     /// `response.code_details`
     pub(crate) details: Option<String>,
     /// `response.flags`

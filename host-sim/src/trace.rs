@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 
 /// How the ABI was used. Counting is always on; the ordered list only where it was asked for, since it grows with every call.
 #[derive(Clone, Debug, Default)]
@@ -9,6 +10,18 @@ pub struct Trace {
     recording: bool,
     entries: Vec<Entry>,
     counts: BTreeMap<(&'static str, &'static str), u64>,
+}
+
+/// Where two traces part.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line} was {before:?} and is now {after:?}")]
+pub struct Difference {
+    /// The line, counted from 1.
+    pub line: usize,
+    /// What the saved trace says there; `None` where it has ended.
+    pub before: Option<String>,
+    /// What this trace says there; `None` where it has ended.
+    pub after: Option<String>,
 }
 
 /// One call over the border.
@@ -66,6 +79,31 @@ impl Trace {
     /// How many host functions were called in all.
     pub fn total(&self) -> u64 {
         self.counts.values().sum()
+    }
+
+    /// Writes the printed form to a file, to be compared with a later run or looked at.
+    pub fn save(&self, path: impl AsRef<Path>) -> std::io::Result<()> {
+        std::fs::write(path, self.to_string())
+    }
+
+    /// Compares with a saved trace, and tells the first line that differs.
+    pub fn compare(&self, saved: &str) -> Result<(), Difference> {
+        let now = self.to_string();
+        let (mut saved, mut now) = (saved.lines(), now.lines());
+        for line in 1.. {
+            let (before, after) = (saved.next(), now.next());
+            if before != after {
+                return Err(Difference {
+                    line,
+                    before: before.map(str::to_owned),
+                    after: after.map(str::to_owned),
+                });
+            }
+            if before.is_none() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn record(&mut self) {

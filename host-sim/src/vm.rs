@@ -4,14 +4,14 @@ mod exports;
 pub(crate) mod guest;
 pub(crate) mod wasi;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use wasmtime::{Memory, Store, StoreLimits, StoreLimitsBuilder, Trap, TypedFunc, WasmBacktrace};
 
 use crate::callout::{Callouts, Delivery};
 use crate::error::{GuestFailure, LoadError};
-use crate::host::{Host, Inbox, LogLine};
+use crate::host::{Host, Inbox, LogLine, MetricIds};
 use crate::output::Output;
 use crate::plugin::Plugin;
 use crate::stream::{Stream, StreamId};
@@ -41,6 +41,8 @@ pub(crate) struct VmState {
     pub(crate) deferred: VecDeque<Deferred>,
     pub(crate) outbox: VecDeque<Output>,
     pub(crate) callouts: Callouts,
+    /// What `proxy_get_status` answers: the last status that there was one of.
+    pub(crate) status: u32,
     /// The answer to a callout that is being delivered.
     pub(crate) delivery: Delivery,
     /// The callback's result is overruled: it asked for a local reply or closed its stream.
@@ -48,12 +50,17 @@ pub(crate) struct VmState {
     pub(crate) trace: Trace,
     pub(crate) inbox: Inbox,
     pub(crate) next_context: u32,
+    pub(crate) metrics: MetricIds,
+    /// Names that `declare_property` was called with.
+    pub(crate) declared_properties: BTreeSet<Vec<u8>>,
     pub(crate) failure: Option<GuestFailure>,
     pub(crate) memory: Option<Memory>,
     allocate: Option<TypedFunc<u32, u32>>,
     limits: StoreLimits,
     /// The environment variables that WASI shows.
     pub(crate) environment: Vec<(String, String)>,
+    /// The next call of this callback traps.
+    pub(crate) trap_in: Option<String>,
     /// Only logging and WASI are there before the guest is initialised.
     pub(crate) starting: bool,
     /// What the guest has logged at warning and above while it was configured: the reason of a refusal.
@@ -79,6 +86,8 @@ pub(crate) enum Deferred {
     Continue(StreamId, crate::abi::Direction),
     /// End one way of a stream.
     Close(StreamId, crate::abi::Direction),
+    /// A gRPC callout could not be made.
+    GrpcFailed(u32),
     /// Answer a stream.
     LocalReply(StreamId, crate::stream::LocalReply),
     /// A root context is done with what it had to finish.
@@ -139,16 +148,20 @@ impl VmState {
             deferred: VecDeque::new(),
             outbox: VecDeque::new(),
             callouts: Callouts::default(),
+            status: 0,
             delivery: Delivery::default(),
             stop_iteration: false,
             trace: Trace::default(),
             inbox: Inbox::default(),
             next_context: 1,
+            metrics: MetricIds::default(),
+            declared_properties: BTreeSet::new(),
             failure: None,
             memory: None,
             allocate: None,
             limits,
             environment,
+            trap_in: None,
             starting: true,
             said: Vec::new(),
             misused: None,
@@ -276,7 +289,12 @@ impl Vm {
             let arguments = arguments.numbers();
             state.trace.push(Entry::Callback { name, arguments });
         }
-        let outcome = function.call(&mut self.store, arguments);
+        let outcome = if state.trap_in.as_deref() == Some(name) {
+            state.trap_in = None;
+            Err(wasmtime::Error::msg("a trap that the test asked for"))
+        } else {
+            function.call(&mut self.store, arguments)
+        };
         let state = self.store.data_mut();
         (state.current, state.effective, state.callback) = outer;
         match outcome {

@@ -22,7 +22,8 @@ use crate::host::{Host, LogLine};
 use crate::output::Output;
 use crate::plugin::Plugin;
 use crate::stream::{
-    Filter, Half, Stream, StreamId, StreamInfo, StreamLimits, UpstreamInfo, asks_for_grpc,
+    Filter, Half, LocalReply, Stream, StreamId, StreamInfo, StreamLimits, UpstreamInfo,
+    asks_for_grpc,
 };
 use crate::trace::Trace;
 use crate::vm::{self, Called, Deferred, Root, Vm};
@@ -41,6 +42,11 @@ pub struct Worker {
     past_vms: u32,
     last_stream: u64,
     recording: bool,
+    /// The stream whose filter is running, and the reply that it has asked for meanwhile. It is sent when the callback is over; a
+    /// second one is ignored.
+    prepared: Option<(StreamId, Option<LocalReply>)>,
+    /// The 413 for a body that the filter sees one more time.
+    too_large: Option<LocalReply>,
 }
 
 /// Why an upstream gives no answer, or no whole one.
@@ -51,6 +57,8 @@ pub enum UpstreamFailure {
         /// What the system said, in Envoy's words.
         reason: String,
     },
+    /// Making a connection took longer than it may. The request did not run.
+    ConnectionTimedOut,
     /// The connection ended before or during the answer. The request may have run.
     Disconnected,
     /// Its answer breaks the rules of HTTP, or ended in the middle. The request may have run.
@@ -90,6 +98,8 @@ impl Worker {
             past_vms: 0,
             last_stream: 0,
             recording,
+            prepared: None,
+            too_large: None,
         };
         worker.run_deferred();
         Ok(worker)
@@ -131,12 +141,12 @@ impl Worker {
             started_wall_nanoseconds: self.host.clock().wall_nanoseconds(),
             grpc,
             head,
-            reply_held: false,
             answered_locally: false,
             failed: false,
             logging: false,
             over: false,
             upstream: None,
+            code: None,
             details: None,
             flags: 0,
             own_properties: std::collections::BTreeMap::new(),
@@ -187,6 +197,9 @@ impl Worker {
             return;
         };
         stream.details = Some("via_upstream".to_owned());
+        stream.code = headers
+            .text(":status")
+            .and_then(|status| status.parse().ok());
         stream.route_deadline = None;
         self.receive_headers(id, Direction::Response, headers, end_stream);
     }
@@ -212,6 +225,14 @@ impl Worker {
         }
         let reply = local_replies::of_upstream_failure(failure);
         self.reply(id, reply);
+    }
+
+    /// The route leads to no upstream: the host answers itself, as Envoy's router does. `details` is what `response.code_details`
+    /// shows.
+    pub fn answer_locally(&mut self, id: StreamId, status: u16, body: &str, details: &str) {
+        if self.awaits_upstream(id).is_some() {
+            self.reply(id, LocalReply::of_envoy(status.into(), body, details));
+        }
     }
 
     /// Whether more of a body is wanted; where not, the sender has to wait.
@@ -248,6 +269,11 @@ impl Worker {
     /// How the ABI was used by this VM.
     pub fn trace(&self) -> &Trace {
         &self.vm.state().trace
+    }
+
+    /// Lets the guest trap when `callback` is called next, instead of running it.
+    pub fn trap_in(&mut self, callback: &str) {
+        self.vm.state_mut().trap_in = Some(callback.to_owned());
     }
 
     /// How many streams are open.
@@ -304,7 +330,13 @@ impl Worker {
             match deferred {
                 Deferred::Continue(id, direction) => self.resume(id, direction),
                 Deferred::Close(id, direction) => self.close(id, direction),
-                Deferred::LocalReply(id, reply) => self.reply(id, reply),
+                Deferred::GrpcFailed(token) => self.grpc_failed(token),
+                Deferred::LocalReply(id, reply) => match &mut self.prepared {
+                    Some((running, prepared)) if *running == id => {
+                        prepared.get_or_insert(reply);
+                    }
+                    _ => self.reply(id, reply),
+                },
                 Deferred::Done(root) => self.delete_root(root),
             }
         }
@@ -312,7 +344,10 @@ impl Worker {
 
     /// Ends one way of a stream at the guest's wish. Either way, the stream is over.
     fn close(&mut self, id: StreamId, _direction: Direction) {
-        if self.live(id).is_some() {
+        if let Some(stream) = self.live(id) {
+            stream
+                .details
+                .get_or_insert_with(|| "wasm_close_stream".to_owned());
             self.send(Output::ResetDownstream(id));
             self.finish(id);
         }

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::abi::{Status, pairs};
+use crate::abi::{Status, pairs, protobuf};
 use crate::callout::{CalloutId, Kind};
 use crate::host::ClusterHealth;
 use crate::output::{GrpcCallout, Output};
+use crate::vm::Deferred;
 use crate::vm::guest::{Answer, Failure, Guest};
 
 #[expect(clippy::too_many_arguments, reason = "the ABI's signature")]
@@ -35,7 +36,7 @@ pub(super) fn call(
     )?;
     callout.message = Some(Bytes::from(guest.read(message, message_size)?));
     callout.timeout = (timeout > 0).then(|| Duration::from_millis(timeout.into()));
-    open(guest, callout, Kind::GrpcCall, token_out)
+    open(guest, callout, Kind::GrpcCall { message: None }, token_out)
 }
 
 #[expect(clippy::too_many_arguments, reason = "the ABI's signature")]
@@ -77,8 +78,12 @@ pub(super) fn send(
     let state = guest.state_mut();
     let waiting = state.callouts.get_mut(token);
     match waiting.map(|waiting| &mut waiting.kind) {
-        Some(Kind::GrpcStream { local_closed, .. }) => *local_closed |= end_stream,
-        Some(Kind::Http | Kind::GrpcCall) => return Err(Status::BadArgument.into()),
+        // Behind its own end, a message goes nowhere.
+        Some(Kind::GrpcStream {
+            local_closed: true, ..
+        }) => return Ok(()),
+        Some(Kind::GrpcStream { local_closed, .. }) => *local_closed = end_stream,
+        Some(Kind::Http | Kind::GrpcCall { .. }) => return Err(Status::BadArgument.into()),
         None => return Err(unknown(token)),
     }
     let callout = state.callouts.id(token);
@@ -96,7 +101,7 @@ pub(super) fn close(guest: &mut Guest<'_, '_>, token: u32) -> Answer {
     let waiting = state.callouts.get_mut(token);
     let over = match waiting.map(|waiting| &mut waiting.kind) {
         // A call cannot be half closed, so this gives it up.
-        Some(Kind::GrpcCall) => true,
+        Some(Kind::GrpcCall { .. }) => true,
         Some(Kind::GrpcStream {
             local_closed,
             remote_closed,
@@ -107,10 +112,7 @@ pub(super) fn close(guest: &mut Guest<'_, '_>, token: u32) -> Answer {
         Some(Kind::Http) => return Err(Status::BadArgument.into()),
         None => return Err(unknown(token)),
     };
-    let call = state
-        .callouts
-        .get(token)
-        .is_some_and(|waiting| waiting.kind == Kind::GrpcCall);
+    let call = token & 3 == Kind::GrpcCall { message: None }.bits();
     state.outbox.push_back(if call {
         Output::CalloutCancelled(callout)
     } else {
@@ -128,8 +130,8 @@ pub(super) fn close(guest: &mut Guest<'_, '_>, token: u32) -> Answer {
 
 pub(super) fn cancel(guest: &mut Guest<'_, '_>, token: u32) -> Answer {
     let state = guest.state_mut();
-    match state.callouts.get(token).map(|waiting| waiting.kind) {
-        Some(Kind::GrpcCall | Kind::GrpcStream { .. }) => {}
+    match state.callouts.get(token).map(|waiting| &waiting.kind) {
+        Some(Kind::GrpcCall { .. } | Kind::GrpcStream { .. }) => {}
         Some(Kind::Http) => return Err(Status::BadArgument.into()),
         None => return Err(unknown(token)),
     }
@@ -166,14 +168,10 @@ fn callout(
     let initial_metadata = pairs::decode(&guest.read(metadata.0, metadata.1)?);
     let cluster = cluster_of(&target).ok_or(Status::ParseFailure)?;
     guest.show(|| format!("{cluster:?}, {service}/{method}"));
-    let health = guest
-        .state()
-        .host
-        .0
-        .cluster(&cluster)
-        .ok_or(Status::ParseFailure)?;
-    if health == ClusterHealth::NoHealthyHost {
-        return Err(Status::InternalFailure.into());
+    let known = guest.state().host.0.cluster(&cluster).is_some();
+    // Plain text that names no cluster is taken for a broken message.
+    if !known && cluster.as_bytes() == target {
+        return Err(Status::ParseFailure.into());
     }
     Ok(GrpcCallout {
         id: CalloutId { vm: 0, token: 0 },
@@ -191,52 +189,22 @@ fn open(guest: &mut Guest<'_, '_>, mut callout: GrpcCallout, kind: Kind, token_o
     let root = state.acting_root();
     let now = state.host.clock().now();
     let deadline = callout.timeout.map(|timeout| now.after(timeout));
+    let health = state.host.0.cluster(&callout.cluster);
     callout.id = state.callouts.add(root, kind, deadline);
     let token = callout.id.token;
+    if health != Some(ClusterHealth::Serving) {
+        // The guest is told twice: here, and by a close.
+        state.deferred.push_back(Deferred::GrpcFailed(token));
+        return Err(Status::InternalFailure.into());
+    }
     state.outbox.push_back(Output::GrpcCallout(callout));
     guest.write_u32(token_out, token)
 }
 
 /// The cluster in an `envoy.config.core.v3.GrpcService`, or the name of a cluster as plain text, which Envoy takes too.
 fn cluster_of(target: &[u8]) -> Option<String> {
-    let envoy_grpc = field(target, 1).and_then(|message| field(message, 1));
+    let envoy_grpc = protobuf::field(target, 1).and_then(|message| protobuf::field(message, 1));
     let name = envoy_grpc.unwrap_or(target);
     let name = std::str::from_utf8(name).ok()?;
     (!name.is_empty()).then(|| name.to_owned())
-}
-
-/// The bytes of a length-delimited field of a protobuf message. `None` where it is not there or the bytes are no message.
-fn field(message: &[u8], number: u64) -> Option<&[u8]> {
-    let mut rest = message;
-    let mut found = None;
-    while !rest.is_empty() {
-        let (key, after) = varint(rest)?;
-        rest = after;
-        match key & 7 {
-            0 => rest = varint(rest)?.1,
-            1 => rest = rest.get(8..)?,
-            2 => {
-                let (size, after) = varint(rest)?;
-                let (part, after) = after.split_at_checked(usize::try_from(size).ok()?)?;
-                if key >> 3 == number {
-                    found = Some(part);
-                }
-                rest = after;
-            }
-            5 => rest = rest.get(4..)?,
-            _ => return None,
-        }
-    }
-    found
-}
-
-fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
-    let mut value = 0u64;
-    for (index, byte) in bytes.iter().take(10).enumerate() {
-        value |= u64::from(byte & 0x7f).checked_shl(u32::try_from(index).ok()? * 7)?;
-        if byte & 0x80 == 0 {
-            return Some((value, bytes.get(index + 1..)?));
-        }
-    }
-    None
 }

@@ -10,7 +10,8 @@ pub(super) fn continue_stream(guest: &mut Guest<'_, '_>, stream: u32) -> Answer 
         0 => resume(guest, Direction::Request),
         1 => resume(guest, Direction::Response),
         // The two ways of a TCP connection, which an HTTP filter does not have.
-        2 | 3 => Err(Status::Unimplemented.into()),
+        2 => Ok(()),
+        3 => Err(Status::Unimplemented.into()),
         _ => Err(Status::BadArgument.into()),
     }
 }
@@ -68,7 +69,7 @@ pub(super) fn send_local_response(
         body,
         headers,
         grpc_status: (grpc_status >= 0).then_some(grpc_status),
-        details: (!details.is_empty()).then_some(details),
+        details: details.replace(' ', "_"),
         flag: 0,
     };
     let state = guest.state_mut();
@@ -77,12 +78,6 @@ pub(super) fn send_local_response(
     let Some(id) = stream_id(state) else {
         return Ok(());
     };
-    if let Some(stream) = state.acting_stream() {
-        if stream.reply_held {
-            return Err(Status::BadArgument.into());
-        }
-        stream.reply_held = true;
-    }
     state.deferred.push_back(Deferred::LocalReply(id, reply));
     Ok(())
 }

@@ -25,7 +25,8 @@ pub(super) fn status(
     text_out: u32,
     text_size_out: u32,
 ) -> Answer {
-    let (code, text) = guest.state().delivery.status.clone();
+    let code = guest.state().status;
+    let text = guest.state().delivery.status_message.clone();
     guest.write_u32(code_out, code)?;
     guest.give(text.as_bytes(), text_out, text_size_out)
 }

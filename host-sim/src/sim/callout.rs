@@ -58,9 +58,9 @@ impl Callout {
 
     /// The cluster refuses the connection: the guest gets Envoy's 503.
     pub fn refuse_connection(&self) {
-        let body = "upstream connect error or disconnect/reset before headers. reset reason: remote connection failure, \
-                    transport failure reason: delayed connect error: Connection refused";
+        let body = "upstream connect error or disconnect/reset before headers. reset reason: remote connection failure";
         self.outcome(CalloutOutcome::Unreachable {
+            status: 503,
             body: body.to_owned(),
         });
     }

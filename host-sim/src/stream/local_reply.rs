@@ -11,8 +11,8 @@ pub(crate) struct LocalReply {
     /// Headers that the filter wants.
     pub(crate) headers: Vec<(Vec<u8>, Vec<u8>)>,
     pub(crate) grpc_status: Option<i32>,
-    /// `response.code_details`; a filter's own reply has none.
-    pub(crate) details: Option<String>,
+    /// `response.code_details`; of a filter's own reply what it said, mostly nothing.
+    pub(crate) details: String,
     /// Bit of `response.flags`.
     pub(crate) flag: u64,
 }
@@ -24,7 +24,7 @@ impl LocalReply {
             body: body.as_bytes().to_vec(),
             headers: Vec::new(),
             grpc_status: None,
-            details: Some(details.to_owned()),
+            details: details.to_owned(),
             flag: 0,
         }
     }
@@ -36,14 +36,16 @@ impl LocalReply {
 
     /// Headers and body as the client gets them. A gRPC client gets trailers-only.
     pub(crate) fn render(&self, grpc: bool, head: bool) -> (HeaderMap, Vec<u8>) {
-        let headers = HeaderMap::new().with(":status", self.status.to_string());
+        let status = self.status.to_string();
+        let headers = HeaderMap::new().with(":status", &status);
         let mut headers = headers.joined(Joining::Response);
         for (name, value) in &self.headers {
             headers.add(name, value);
         }
+        headers.set_in_place(":status", status.as_bytes());
         if grpc {
-            headers.set(b":status", b"200");
-            headers.set(b"content-type", b"application/grpc");
+            headers.set_in_place(":status", b"200");
+            headers.set_in_place("content-type", b"application/grpc");
             headers.remove(b"content-length");
             if !headers.contains("grpc-status") {
                 let status = self.grpc_status.unwrap_or_else(|| grpc_status(self.status));
@@ -59,7 +61,7 @@ impl LocalReply {
             headers.remove(b"content-type");
             return (headers, Vec::new());
         }
-        headers.set(b"content-length", self.body.len().to_string().as_bytes());
+        headers.set_in_place("content-length", self.body.len().to_string().as_bytes());
         if !headers.contains("content-type") {
             headers.add(b"content-type", b"text/plain");
         }

@@ -21,9 +21,6 @@ pub(crate) fn value(state: &VmState, path: &[u8]) -> Result<Vec<u8>, Status> {
         .contexts
         .get(&state.acting())
         .and_then(|stream| state.streams.get(stream));
-    if let Some(value) = stream.and_then(|stream| stream.own_properties.get(path)) {
-        return Ok(value.clone());
-    }
     if matches!(parts.as_slice(), [""] | ["xds"]) {
         return Err(Status::SerializationFailure);
     }
@@ -50,6 +47,8 @@ pub(crate) fn value(state: &VmState, path: &[u8]) -> Result<Vec<u8>, Status> {
         ["xds", name] => of_configuration(&stream.info, name),
         ["metadata"] => Some(Vec::new()),
         ["metadata", "filter_metadata"] => Some(pairs::encode([].into_iter())),
+        // What the filter has set itself cannot hide what Envoy knows, and a name of several parts is never found again.
+        [_] => stream.own_properties.get(path).cloned(),
         _ => None,
     };
     value.ok_or(Status::NotFound)
@@ -136,7 +135,7 @@ fn of_response(stream: &Stream, name: &str) -> Option<Vec<u8>> {
     let headers = stream.response.headers.as_ref();
     let trailers = visible_response_trailers(stream);
     match name {
-        "code" => Some(number(status(headers?)?)),
+        "code" => stream.code.map(number),
         "code_details" => stream.details.clone().map(String::into_bytes),
         "flags" => Some(number(stream.flags)),
         "size" => Some(number(stream.response.sent_bytes)),

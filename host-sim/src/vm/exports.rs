@@ -5,6 +5,7 @@ use std::fmt;
 use wasmtime::{Instance, Store, TypedFunc, WasmParams, WasmResults};
 
 use super::VmState;
+use crate::abi::AbiVersion;
 use crate::error::LoadError;
 use crate::module::{Module, type_text};
 use crate::plugin::Plugin;
@@ -139,17 +140,13 @@ impl Find<'_> {
             name,
             function: None,
         };
-        let Some(function) = self.instance.get_func(&mut *self.store, name) else {
-            return Ok(absent);
-        };
         if !self.plugin.allows(name) {
             return Ok(absent);
         }
-        // The headers callbacks have one parameter more from 0.2.0 on. A module has one of the two forms, and Envoy takes either.
-        let given = function.ty(&*self.store).params().len();
+        // The headers callbacks have one parameter more from 0.2.0 on.
         if ["proxy_on_request_headers", "proxy_on_response_headers"].contains(&name) {
-            let other = if P::COUNT == 3 { 2 } else { 3 };
-            if given == other {
+            let old = self.module.abi() == AbiVersion::V0_1_0;
+            if old != (P::COUNT == 2) {
                 return Ok(absent);
             }
         }

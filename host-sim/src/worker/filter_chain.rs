@@ -153,9 +153,10 @@ impl Worker {
         if half.buffering {
             half.buffer.get_or_insert_default().extend_from_slice(&data);
             half.body_view = BodyView::Buffered;
-            // A response of which a part has left is broken off at once; the filter still sees a request that is too large.
-            if direction == Direction::Response {
-                self.check_limit(id, direction);
+            // A response that is too large ends at once; the filter still sees such a request, but its answer stands.
+            match direction {
+                Direction::Request => self.too_large = self.limit_reply(id, direction),
+                Direction::Response => self.check_limit(id, direction),
             }
         } else {
             half.chunk = data;
@@ -167,7 +168,6 @@ impl Worker {
         let Some(after) = self.data_callback(id, direction, end_stream) else {
             return;
         };
-        self.check_limit(id, direction);
         self.after_data(id, direction, after);
     }
 
@@ -394,6 +394,11 @@ impl Worker {
             Direction::Response => add_response_headers(headers, &date),
         }
         let headers = headers.clone();
+        if direction == Direction::Response {
+            stream.code = headers
+                .text(":status")
+                .and_then(|status| status.parse().ok());
+        }
         self.send(Output::Headers {
             stream: id,
             direction,
@@ -488,13 +493,16 @@ impl Worker {
 
     /// The number that a callback returned. `None` when the stream was answered or ended while it ran.
     fn outcome(&mut self, id: StreamId, direction: Direction, called: Called<u32>) -> Option<u32> {
+        let outer = self.prepared.replace((id, self.too_large.take()));
         let called = self.after(called);
-        match called {
-            Called::Failed => {
-                self.fail_stream(id);
-                return None;
-            }
-            Called::Absent | Called::Returned(_) => {}
+        let prepared = std::mem::replace(&mut self.prepared, outer);
+        if called == Called::Failed {
+            self.fail_stream(id);
+            return None;
+        }
+        if let Some((_, Some(reply))) = prepared {
+            self.reply(id, reply);
+            return None;
         }
         self.receiving(id, direction)?;
         match called {
@@ -504,8 +512,12 @@ impl Worker {
     }
 }
 
-/// What Envoy's connection manager adds to each response.
+/// What Envoy's connection manager changes in each response.
 pub(super) fn add_response_headers(headers: &mut HeaderMap, date: &str) {
-    headers.set(b"date", date.as_bytes());
-    headers.set(b"server", b"envoy");
+    headers.remove(b"connection");
+    headers.remove(b"transfer-encoding");
+    if !headers.contains("date") {
+        headers.add(b"date", date.as_bytes());
+    }
+    headers.set_in_place("server", b"envoy");
 }

@@ -15,16 +15,18 @@ impl Worker {
         };
         stream.flags |= reply.flag;
         if stream.response.headers_continued {
-            let details = reply.details.as_deref();
-            stream.details =
-                details.map(|details| details.replace("_before_response_", "_after_response_"));
+            let details = reply
+                .details
+                .replace("_before_response_", "_after_response_");
+            stream.details = Some(details);
             self.send(Output::ResetDownstream(id));
             self.finish(id);
             return;
         }
         let upstream_is_busy = stream.request.headers_continued && !stream.answered_locally;
         let bypass_filter = stream.response.headers.is_some();
-        stream.details.clone_from(&reply.details);
+        stream.details = Some(reply.details.clone());
+        stream.code = Some(reply.status.into());
         stream.answered_locally = true;
         stream.route_deadline = None;
         stream.request_deadline = None;
@@ -49,6 +51,9 @@ impl Worker {
         let Some(stream) = self.live(id) else {
             return;
         };
+        stream.code = headers
+            .text(":status")
+            .and_then(|status| status.parse().ok());
         let response = &mut stream.response;
         response.headers = Some(headers.clone());
         response.headers_continued = true;
@@ -88,26 +93,28 @@ impl Worker {
         self.reply(id, reply);
     }
 
-    /// A paused body has outgrown its limit.
+    /// Answers where a paused body has outgrown its limit.
     pub(super) fn check_limit(&mut self, id: StreamId, direction: Direction) {
-        let Some(stream) = self.live(id) else {
-            return;
-        };
+        if let Some(reply) = self.limit_reply(id, direction) {
+            self.reply(id, reply);
+        }
+    }
+
+    /// The answer to a paused body that has outgrown its limit; `None` where it has not, or where the sender waits instead.
+    pub(super) fn limit_reply(&mut self, id: StreamId, direction: Direction) -> Option<LocalReply> {
+        let stream = self.live(id)?;
         let limit = stream.limits.buffer_limit_bytes;
         let half = stream.half(direction);
         let waiting = half.buffer.as_ref().map_or(0, Vec::len);
-        if half.watermarked || waiting <= limit {
-            return;
-        }
-        let reply = match direction {
+        let too_large = !half.watermarked && waiting > limit;
+        too_large.then(|| match direction {
             Direction::Request => {
                 LocalReply::of_envoy(413, "Payload Too Large", "request_payload_too_large")
             }
             Direction::Response => {
                 LocalReply::of_envoy(500, "Internal Server Error", "response_payload_too_large")
             }
-        };
-        self.reply(id, reply);
+        })
     }
 }
 
@@ -119,6 +126,11 @@ pub(super) fn of_upstream_failure(failure: &UpstreamFailure) -> LocalReply {
             Some(reason),
             flags::UPSTREAM_CONNECTION_FAILURE,
         ),
+        UpstreamFailure::ConnectionTimedOut => (
+            "connection timeout",
+            None,
+            flags::UPSTREAM_CONNECTION_FAILURE,
+        ),
         UpstreamFailure::Disconnected => (
             "connection termination",
             None,
@@ -127,13 +139,12 @@ pub(super) fn of_upstream_failure(failure: &UpstreamFailure) -> LocalReply {
         UpstreamFailure::ProtocolError => ("protocol error", None, flags::UPSTREAM_PROTOCOL_ERROR),
         UpstreamFailure::Reset => ("remote reset", None, flags::UPSTREAM_REMOTE_RESET),
     };
-    let mut body = format!(
+    // The client is told less than the log.
+    let body = format!(
         "upstream connect error or disconnect/reset before headers. reset reason: {reason}"
     );
     let mut details = reason.replace(' ', "_");
     if let Some(transport) = transport {
-        body.push_str(", transport failure reason: ");
-        body.push_str(transport);
         details.push('|');
         details.push_str(&transport.replace(' ', "_"));
     }

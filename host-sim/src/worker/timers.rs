@@ -53,20 +53,10 @@ impl Worker {
     }
 
     fn callout_deadline(&mut self, token: u32) {
-        let state = self.vm.state_mut();
-        let id = state.callouts.id(token);
         if token & 3 == 0 {
-            self.callout_timed_out(id);
+            self.callout_timed_out(self.vm.state().callouts.id(token));
         } else {
-            self.send(crate::output::Output::CalloutCancelled(id));
-            self.grpc_event(
-                id,
-                crate::callout::GrpcEvent::Closed {
-                    status: GRPC_DEADLINE_EXCEEDED,
-                    message: String::new(),
-                },
-            );
-            self.vm.state_mut().callouts.remove(token);
+            self.grpc_timed_out(token);
         }
     }
 
@@ -118,5 +108,3 @@ impl Worker {
         }
     }
 }
-
-const GRPC_DEADLINE_EXCEEDED: u32 = 4;
