@@ -27,9 +27,23 @@ pub(crate) struct Shared {
     pub(crate) queues: Mutex<Queues>,
     pub(crate) metrics: Mutex<Metrics>,
     clusters: Mutex<BTreeMap<String, ClusterHealth>>,
+    node: Mutex<NodeInfo>,
     log: Box<dyn Fn(&LogLine) + Send + Sync>,
     log_level: AtomicU32,
     random: Random,
+}
+
+/// Who this process is: what a filter reads under `xds.node`. Source: `envoy.config.core.v3.Node`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeInfo {
+    /// `--service-node` or `node.id`
+    pub id: String,
+    /// `--service-cluster` or `node.cluster`
+    pub cluster: String,
+    /// `node.locality.region`
+    pub region: String,
+    /// `node.metadata`, as far as its values are text.
+    pub metadata: Vec<(String, String)>,
 }
 
 /// Whether a callout to a cluster can start.
@@ -81,6 +95,7 @@ impl Host {
             queues: Mutex::default(),
             metrics: Mutex::default(),
             clusters: Mutex::default(),
+            node: Mutex::default(),
             log,
             log_level: AtomicU32::new(LogLevel::Trace as u32),
             random,
@@ -95,6 +110,11 @@ impl Host {
     /// Makes a cluster known, or changes whether it can be called.
     pub fn set_cluster(&self, name: &str, health: ClusterHealth) {
         locked(&self.0.clusters).insert(name.to_owned(), health);
+    }
+
+    /// Says who this process is.
+    pub fn set_node(&self, node: NodeInfo) {
+        *locked(&self.0.node) = node;
     }
 
     /// The metrics that guests have defined, by name.
@@ -127,6 +147,10 @@ impl fmt::Debug for Host {
 impl Shared {
     pub(crate) fn cluster(&self, name: &str) -> Option<ClusterHealth> {
         locked(&self.clusters).get(name).copied()
+    }
+
+    pub(crate) fn node(&self) -> NodeInfo {
+        locked(&self.node).clone()
     }
 
     pub(crate) fn log_level(&self) -> LogLevel {

@@ -99,6 +99,8 @@ mod module;
 mod output;
 pub mod phases;
 mod plugin;
+#[cfg(feature = "proxy")]
+pub mod proxy;
 pub mod sim;
 mod stream;
 mod topology;
@@ -111,7 +113,7 @@ pub use callout::{CalloutId, CalloutOutcome, GrpcEvent};
 pub use clock::{Clock, Moment};
 pub use error::{GuestFailure, LoadError};
 pub use header_map::HeaderMap;
-pub use host::{ClusterHealth, Host, LogLine, Metric, Metrics};
+pub use host::{ClusterHealth, Host, LogLine, Metric, Metrics, NodeInfo};
 pub use module::Module;
 pub use output::{GrpcCallout, HttpCallout, Output};
 pub use plugin::{FailurePolicy, Plugin};

@@ -179,6 +179,8 @@ pub(crate) struct Half {
     pub(crate) chunk: Vec<u8>,
     pub(crate) headers_visible: bool,
     pub(crate) trailers_visible: bool,
+    /// The filter has seen the trailers, or has made them.
+    pub(crate) trailers_shown: bool,
     pub(crate) body_view: BodyView,
     /// The end-of-stream flag of the last headers or body callback.
     pub(crate) end_seen: bool,
@@ -215,6 +217,8 @@ pub(crate) struct Stream {
     pub(crate) head: bool,
     /// Envoy answers, or has answered, by itself: the filter sees no more of the request.
     pub(crate) answered_locally: bool,
+    /// The client's connection cannot be used again: we answer before the request has come in whole.
+    pub(crate) closes_connection: bool,
     /// The 503 of a crashed VM was sent.
     pub(crate) failed: bool,
     /// Within `proxy_on_log`.

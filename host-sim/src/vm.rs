@@ -7,11 +7,14 @@ pub(crate) mod wasi;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
-use wasmtime::{Memory, Store, StoreLimits, StoreLimitsBuilder, Trap, TypedFunc, WasmBacktrace};
+use wasmtime::{
+    Instance, Memory, Store, StoreLimits, StoreLimitsBuilder, Trap, TypedFunc, WasmBacktrace,
+};
 
 use crate::callout::{Callouts, Delivery};
 use crate::error::{GuestFailure, LoadError};
 use crate::host::{Host, Inbox, LogLine, MetricIds};
+use crate::module::Module;
 use crate::output::Output;
 use crate::plugin::Plugin;
 use crate::stream::{Stream, StreamId};
@@ -100,32 +103,52 @@ pub(crate) fn start(host: &Host, plugin: &Arc<Plugin>) -> Result<Vm, LoadError> 
     let state = VmState::new(host, plugin.environment.clone(), plugin.memory_limit_bytes);
     let mut store = Store::new(crate::module::engine(), state);
     store.limiter(|state| &mut state.limits);
-    let start_failed = |store: &Store<VmState>, error: &wasmtime::Error| LoadError::StartFailed {
-        module: module.name().to_owned(),
-        failure: describe(store.data(), "_initialize", 0, error),
-    };
     let instance = module
         .pre()
         .instantiate(&mut store)
-        .map_err(|error| start_failed(&store, &error))?;
+        .map_err(|error| start_failed(module, &store, "the start function", &error))?;
     let exports = Exports::find(&mut store, &instance, module, plugin)?;
     store.data_mut().memory = instance.get_memory(&mut store, "memory");
     store.data_mut().allocate = exports.allocate.clone();
-    for name in exports::START {
-        let Ok(function) = instance.get_typed_func::<(), ()>(&mut store, name) else {
-            continue;
-        };
-        store.data_mut().callback = name;
-        let started = function.call(&mut store, ());
-        store.data_mut().callback = "";
-        started.map_err(|error| start_failed(&store, &error))?;
-        // `_initialize` and then `main` belong to a reactor; a command has `_start` and nothing else.
-        if name == "_start" {
-            break;
-        }
-    }
+    run_start_functions(&mut store, &instance, module)?;
     store.data_mut().starting = false;
     Ok(Vm { store, exports })
+}
+
+/// A reactor has `_initialize`, and `main` behind it; a command has `_start`. Source: `WasmBase::startVm` of proxy-wasm-cpp-host.
+fn run_start_functions(
+    store: &mut Store<VmState>,
+    instance: &Instance,
+    module: &Module,
+) -> Result<(), LoadError> {
+    if let Ok(initialize) = instance.get_typed_func::<(), ()>(&mut *store, "_initialize") {
+        store.data_mut().callback = "_initialize";
+        let started = initialize.call(&mut *store, ());
+        started.map_err(|error| start_failed(module, store, "_initialize", &error))?;
+        if let Ok(main) = instance.get_typed_func::<(u32, u32), u32>(&mut *store, "main") {
+            store.data_mut().callback = "main";
+            let started = main.call(&mut *store, (0, 0));
+            started.map_err(|error| start_failed(module, store, "main", &error))?;
+        }
+    } else if let Ok(start) = instance.get_typed_func::<(), ()>(&mut *store, "_start") {
+        store.data_mut().callback = "_start";
+        let started = start.call(&mut *store, ());
+        started.map_err(|error| start_failed(module, store, "_start", &error))?;
+    }
+    store.data_mut().callback = "";
+    Ok(())
+}
+
+fn start_failed(
+    module: &Module,
+    store: &Store<VmState>,
+    function: &'static str,
+    error: &wasmtime::Error,
+) -> LoadError {
+    LoadError::StartFailed {
+        module: module.name().to_owned(),
+        failure: describe(store.data(), function, 0, error),
+    }
 }
 
 impl VmState {
@@ -273,6 +296,7 @@ impl Vm {
         context: u32,
         arguments: P,
     ) -> Called<R> {
+        self.store.data_mut().stop_iteration = false;
         if self.state().failure.is_some() {
             return Called::Failed;
         }
@@ -284,7 +308,6 @@ impl Vm {
         let state = self.store.data_mut();
         let outer = (state.current, state.effective, state.callback);
         (state.current, state.effective, state.callback) = (context, 0, name);
-        state.stop_iteration = false;
         if state.trace.is_recording() {
             let arguments = arguments.numbers();
             state.trace.push(Entry::Callback { name, arguments });

@@ -142,6 +142,7 @@ impl Worker {
             grpc,
             head,
             answered_locally: false,
+            closes_connection: false,
             failed: false,
             logging: false,
             over: false,
@@ -200,7 +201,6 @@ impl Worker {
         stream.code = headers
             .text(":status")
             .and_then(|status| status.parse().ok());
-        stream.route_deadline = None;
         self.receive_headers(id, Direction::Response, headers, end_stream);
     }
 

@@ -97,6 +97,59 @@ fn the_plane_shares_the_wire_with_the_filter_and_no_code() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// The library is a host for any module, so it has no word of this product. (Its examples may be about anything.)
+#[test]
+fn the_simulator_knows_nothing_of_approvals() {
+    let mut found = Vec::new();
+    for file in sources(&["host-sim/src", "host-sim/tests"]) {
+        for (index, line) in file.text.lines().enumerate() {
+            let line = line.to_ascii_lowercase();
+            if PRODUCT.iter().any(|word| line.contains(word)) {
+                found.push(format!("{}:{}: {}", file.path, index + 1, line.trim()));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+/// Both drive `worker`; what one of them needs of the other moves down.
+#[test]
+fn the_test_driver_and_the_proxy_do_not_know_each_other() {
+    let mut found = Vec::new();
+    for (folder, other) in [
+        ("host-sim/src/sim", "crate::proxy"),
+        ("host-sim/src/proxy", "crate::sim"),
+    ] {
+        for file in sources(&[folder]) {
+            if file.text.contains(other) {
+                found.push(format!("{} uses {other}", file.path));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+/// Sockets, threads and timers of the machine belong to the proxy; all else of the simulator is sans-IO.
+#[test]
+fn only_the_proxy_knows_sockets_and_tokio() {
+    let mut found = Vec::new();
+    for file in sources(&["host-sim/src"]) {
+        if file.path.starts_with("host-sim/src/proxy") {
+            continue;
+        }
+        for (index, line) in file.text.lines().enumerate() {
+            let code = line.split("//").next().unwrap_or_default();
+            let words = ["tokio", "hyper", "TcpStream", "TcpListener", "thread::"];
+            if words.iter().any(|word| code.contains(word)) {
+                found.push(format!("{}:{}: {code}", file.path, index + 1));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+const PRODUCT: [&str; 3] = ["approv", "hoop", "control plane"];
+
 /// The top module that a file belongs to: `filter/src/request/path.rs` belongs to `request`.
 fn module_of(file: &SourceFile) -> String {
     let inside = file.path.trim_start_matches("filter/src/");

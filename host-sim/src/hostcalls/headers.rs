@@ -225,6 +225,7 @@ fn headers_of(half: &mut Half) -> Option<&mut HeaderMap> {
 fn trailers_of(half: &mut Half) -> Option<&mut HeaderMap> {
     if !half.trailers_visible && half.body_view != BodyView::Hidden && half.end_seen {
         half.trailers_visible = true;
+        half.trailers_shown = true;
         half.trailers.get_or_insert_default();
     }
     let visible = half.trailers_visible;

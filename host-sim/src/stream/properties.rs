@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::abi::{Status, pairs};
 use crate::header_map::HeaderMap;
+use crate::host::NodeInfo;
 use crate::plugin::Plugin;
 use crate::stream::{Stream, StreamInfo, local_reply};
 use crate::vm::VmState;
@@ -28,7 +29,7 @@ pub(crate) fn value(state: &VmState, path: &[u8]) -> Result<Vec<u8>, Status> {
         return Ok(value);
     }
     if let ["xds", "node", rest @ ..] = parts.as_slice() {
-        return of_node(rest).ok_or(Status::NotFound);
+        return of_node(&state.host.0.node(), rest).ok_or(Status::NotFound);
     }
     let stream = stream.ok_or(Status::NotFound)?;
     if is_group(stream, &parts) {
@@ -74,13 +75,40 @@ fn is_group(stream: &Stream, parts: &[&str]) -> bool {
     }
 }
 
-/// The node's identity, as far as a host without a control plane has one.
-fn of_node(parts: &[&str]) -> Option<Vec<u8>> {
+/// The identity of the process, as far as one is configured.
+fn of_node(node: &NodeInfo, parts: &[&str]) -> Option<Vec<u8>> {
+    let text = |text: &str| Some(text.as_bytes().to_vec());
     match parts {
-        ["user_agent_name"] => Some(b"envoy".to_vec()),
-        [] | ["id" | "cluster" | "metadata" | "locality"] => Some(Vec::new()),
+        // The whole message; nobody can rely on more than that it is there.
+        [] => Some(locality(node)),
+        ["user_agent_name"] => text("envoy"),
+        ["id"] => text(&node.id),
+        ["cluster"] => text(&node.cluster),
+        ["locality"] => Some(locality(node)),
+        ["locality", "region"] => text(&node.region),
+        ["metadata"] => {
+            let entries = node.metadata.iter();
+            let entries: Vec<_> = entries
+                .map(|(name, value)| (name.as_bytes(), value.as_bytes()))
+                .collect();
+            Some(pairs::encode(entries.into_iter()))
+        }
+        ["metadata", name] => {
+            let found = node.metadata.iter().find(|(found, _)| found == name);
+            found.and_then(|(_, value)| text(value))
+        }
         _ => None,
     }
+}
+
+/// The region as a protobuf message: field 1, its length, its bytes.
+fn locality(node: &NodeInfo) -> Vec<u8> {
+    let mut message = Vec::new();
+    if let Ok(size @ 1..128) = u8::try_from(node.region.len()) {
+        message.extend_from_slice(&[0x0a, size]);
+        message.extend_from_slice(node.region.as_bytes());
+    }
+    message
 }
 
 fn of_plugin(plugin: &Plugin, parts: &[&str]) -> Option<Vec<u8>> {

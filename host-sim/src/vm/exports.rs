@@ -10,10 +10,6 @@ use crate::error::LoadError;
 use crate::module::{Module, type_text};
 use crate::plugin::Plugin;
 
-/// What is called once after instantiation: the first of these that is there, and `main` behind `_initialize`.
-/// Source: `WasmBase::startVm` of proxy-wasm-cpp-host.
-pub(super) const START: [&str; 2] = ["_initialize", "_start"];
-
 /// One export that the host calls.
 pub(crate) struct Callback<P, R> {
     pub(crate) name: &'static str,

@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 
-use super::Worker;
+use super::{Worker, local_replies};
 use crate::abi::Direction;
 use crate::header_map::{HeaderMap, Joining};
 use crate::output::Output;
@@ -273,6 +273,7 @@ impl Worker {
         };
         let half = stream.half_mut(direction);
         half.trailers_visible = true;
+        half.trailers_shown = true;
         let Some(pause) = self.trailers_callback(id, direction) else {
             return;
         };
@@ -375,11 +376,21 @@ impl Worker {
     }
 
     fn send_headers(&mut self, id: StreamId, direction: Direction, end_stream: bool) {
+        let Some(half) = self.live(id).map(|stream| stream.half_mut(direction)) else {
+            return;
+        };
+        let headers = half.headers.get_or_insert_default();
+        if let Some(reply) = local_replies::to_broken_headers(direction, headers) {
+            half.headers_continued = false;
+            self.reply(id, reply);
+            return;
+        }
         let date = self.host.clock().http_date();
         let Some(stream) = self.live(id) else {
             return;
         };
         let timeout = stream.limits.route_timeout;
+        let closes = stream.closes_connection;
         let half = stream.half_mut(direction);
         half.sent_complete = end_stream;
         let headers = half.headers.get_or_insert_default();
@@ -391,7 +402,7 @@ impl Worker {
                     headers.set(b"x-envoy-expected-rq-timeout-ms", milliseconds.as_bytes());
                 }
             }
-            Direction::Response => add_response_headers(headers, &date),
+            Direction::Response => add_response_headers(headers, &date, closes),
         }
         let headers = headers.clone();
         if direction == Direction::Response {
@@ -433,11 +444,8 @@ impl Worker {
             return;
         };
         let half = stream.half_mut(direction);
-        let Some(trailers) = half
-            .trailers
-            .clone()
-            .filter(|_| half.complete && !half.sent_complete)
-        else {
+        let due = half.complete && half.trailers_shown && !half.sent_complete;
+        let Some(trailers) = half.trailers.clone().filter(|_| due) else {
             return;
         };
         half.sent_complete = true;
@@ -513,11 +521,14 @@ impl Worker {
 }
 
 /// What Envoy's connection manager changes in each response.
-pub(super) fn add_response_headers(headers: &mut HeaderMap, date: &str) {
+pub(super) fn add_response_headers(headers: &mut HeaderMap, date: &str, closes_connection: bool) {
     headers.remove(b"connection");
     headers.remove(b"transfer-encoding");
     if !headers.contains("date") {
         headers.add(b"date", date.as_bytes());
     }
     headers.set_in_place("server", b"envoy");
+    if closes_connection {
+        headers.add(b"connection", b"close");
+    }
 }

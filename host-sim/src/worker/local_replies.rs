@@ -5,7 +5,7 @@ use super::{UpstreamFailure, Worker, flags};
 use crate::HeaderMap;
 use crate::abi::Direction;
 use crate::output::Output;
-use crate::stream::{LocalReply, StreamId};
+use crate::stream::{LocalReply, Protocol, StreamId};
 
 impl Worker {
     /// Answers a stream. Once a part of another answer has left, all that can be done is to break it off.
@@ -31,6 +31,8 @@ impl Worker {
         stream.route_deadline = None;
         stream.request_deadline = None;
         let (headers, body) = reply.render(stream.grpc, stream.head);
+        stream.closes_connection =
+            !stream.request.complete && stream.info.protocol != Protocol::Http2;
         if upstream_is_busy {
             self.send(Output::ResetUpstream(id));
         }
@@ -47,10 +49,11 @@ impl Worker {
 
     /// An answer in place of an upstream's that the filter is looking at: it does not pass the filter again.
     fn send_directly(&mut self, id: StreamId, mut headers: HeaderMap, body: Vec<u8>) {
-        add_response_headers(&mut headers, &self.host.clock().http_date());
+        let date = self.host.clock().http_date();
         let Some(stream) = self.live(id) else {
             return;
         };
+        add_response_headers(&mut headers, &date, stream.closes_connection);
         stream.code = headers
             .text(":status")
             .and_then(|status| status.parse().ok());
@@ -118,6 +121,50 @@ impl Worker {
     }
 }
 
+/// What is answered where the filter has made something of the headers that cannot be sent; `None` where they are well.
+/// Source: `HeaderUtility::checkRequiredRequestHeaders` and its siblings in Envoy's `source/common/http/header_utility.cc`.
+pub(super) fn to_broken_headers(direction: Direction, headers: &HeaderMap) -> Option<LocalReply> {
+    if direction == Direction::Response {
+        let status = headers
+            .text(":status")
+            .and_then(|status| status.parse::<u32>().ok());
+        let missing = || LocalReply::of_envoy(502, "missing required header: :status", "");
+        return status.is_none().then(missing);
+    }
+    let connect = headers.first(":method") == Some(b"CONNECT".as_slice());
+    if !connect
+        && !headers
+            .first(":path")
+            .is_some_and(|path| path.starts_with(b"/"))
+    {
+        return Some(LocalReply::of_envoy(404, "", "route_not_found"));
+    }
+    let problem = if headers.contains(":method") {
+        let broken = headers
+            .iter()
+            .find_map(|(name, value)| problem_of(name, value));
+        broken?
+    } else {
+        "missing required header: :method".to_owned()
+    };
+    let details = problem.replace(' ', "_");
+    let details = format!("filter_removed_required_request_headers{{{details}}}");
+    Some(LocalReply::of_envoy(503, &problem, &details))
+}
+
+fn problem_of(name: &[u8], value: &[u8]) -> Option<String> {
+    let shown = String::from_utf8_lossy(name);
+    let bare = name.strip_prefix(b":").unwrap_or(name);
+    if !bare
+        .iter()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte))
+    {
+        return Some(format!("invalid header name: {shown}"));
+    }
+    let clean = |byte: &u8| !matches!(byte, b'\r' | b'\n' | 0);
+    (!value.iter().all(clean)).then(|| format!("invalid header value for: {shown}"))
+}
+
 /// Source: `Filter::onUpstreamAbort` and its callers in Envoy's `source/common/router/router.cc`.
 pub(super) fn of_upstream_failure(failure: &UpstreamFailure) -> LocalReply {
     let (reason, transport, flag) = match failure {
@@ -149,5 +196,12 @@ pub(super) fn of_upstream_failure(failure: &UpstreamFailure) -> LocalReply {
         details.push_str(&transport.replace(' ', "_"));
     }
     let details = format!("upstream_reset_before_response_started{{{details}}}");
-    LocalReply::of_envoy(503, &body, &details).flagged(flag)
+    let status = match failure {
+        UpstreamFailure::ProtocolError => 502,
+        UpstreamFailure::ConnectionFailed { .. }
+        | UpstreamFailure::ConnectionTimedOut
+        | UpstreamFailure::Disconnected
+        | UpstreamFailure::Reset => 503,
+    };
+    LocalReply::of_envoy(status, &body, &details).flagged(flag)
 }

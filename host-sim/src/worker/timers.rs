@@ -81,7 +81,9 @@ impl Worker {
         } else if due(stream.request_deadline) {
             LocalReply::of_envoy(408, "request timeout", "request_overall_timeout")
         } else {
-            LocalReply::of_envoy(504, "stream timeout", "stream_idle_timeout")
+            // A client that is silent in the middle of its request is told so; otherwise it is others who are late.
+            let status = if stream.request.complete { 504 } else { 408 };
+            LocalReply::of_envoy(status, "stream timeout", "stream_idle_timeout")
                 .flagged(flags::STREAM_IDLE_TIMEOUT)
         };
         stream.route_deadline = None;

@@ -1,3 +1,5 @@
+//! Asks the cluster `auth` about each request, and refuses what it does not allow.
+
 use std::time::Duration;
 
 use proxy_wasm::traits::{Context, HttpContext};

@@ -1,3 +1,5 @@
+//! The filter, the cluster that it asks, and the clock.
+
 use std::time::Duration;
 
 use host_sim::sim::{Request, Response, Sim};
