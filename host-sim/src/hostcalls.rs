@@ -13,9 +13,9 @@ mod system;
 
 use wasmtime::{Caller, Engine, Func, Linker, Store};
 
-use crate::abi::{AbiVersion, Status};
+use crate::abi::{AbiVersion, LogLevel, Status};
 use crate::clock::Clock;
-use crate::host::Host;
+use crate::host::{Host, LogLine};
 use crate::module::type_text;
 use crate::trace::Entry;
 use crate::vm::guest::{Answer, Failure, Guest};
@@ -114,6 +114,12 @@ fn around(
             "{name} cannot be called during {callback}: the host is not ready before it returns"
         )))
     } else if state.plugin().is_some_and(|plugin| !plugin.allows(name)) {
+        state.host.0.log(&LogLine {
+            level: LogLevel::Error,
+            from_guest: false,
+            prefix: String::new(),
+            message: format!("Attempted call to restricted proxy-wasm capability: {name}"),
+        });
         Err(Failure::Status(Status::InternalFailure))
     } else {
         body(&mut guest)

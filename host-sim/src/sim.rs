@@ -7,6 +7,7 @@ mod request;
 mod stream;
 
 use std::cell::RefCell;
+use std::fmt;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -50,6 +51,7 @@ use driver::Driver;
 /// ```
 #[derive(Clone)]
 pub struct Sim {
+    host: Host,
     driver: Rc<RefCell<Driver>>,
     log: Arc<Mutex<Vec<LogLine>>>,
     limits: StreamLimits,
@@ -179,7 +181,7 @@ impl Sim {
 
     /// Clock, clusters, shared data and metrics.
     pub fn host(&self) -> Host {
-        self.driver.borrow().host().clone()
+        self.host.clone()
     }
 
     /// Lets the next `count` compare-and-swap writes of shared data fail, as if another VM had been faster each time.
@@ -216,6 +218,12 @@ impl Sim {
         self.driver.borrow().workers()[MAIN_THREAD + 1 + worker]
             .failure()
             .cloned()
+    }
+}
+
+impl fmt::Debug for Sim {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Sim").finish_non_exhaustive()
     }
 }
 
@@ -268,9 +276,10 @@ impl SimBuilder {
         }
         let plugin = Arc::new(self.plugin);
         let topology = Topology::start(&host, &plugin, self.limits, self.workers, self.recording)?;
-        let driver = Rc::new(RefCell::new(Driver::new(host, plugin, topology)));
+        let driver = Rc::new(RefCell::new(Driver::new(host.clone(), plugin, topology)));
         driver.borrow_mut().pump();
         Ok(Sim {
+            host,
             driver,
             log,
             limits: self.limits,

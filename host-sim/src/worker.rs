@@ -256,6 +256,14 @@ impl Worker {
         Ok(())
     }
 
+    /// The host ends: the guest's root contexts are told, as Envoy does when it is stopped. Streams that are still open are not.
+    pub fn shut_down(&mut self) {
+        let roots: Vec<u32> = self.vm.state().roots.keys().copied().collect();
+        for root in roots {
+            self.end_root(root);
+        }
+    }
+
     /// The guest's trap, if its VM has failed and no new one was started.
     pub fn failure(&self) -> Option<&GuestFailure> {
         self.vm.state().failure.as_ref()
@@ -407,12 +415,18 @@ impl Worker {
 
     /// A root context that a newer configuration has replaced ends with its last stream.
     fn end_root_if_unused(&mut self, root: u32) {
-        let state = self.vm.state_mut();
-        let used = state.streams.values().any(|stream| stream.root == root);
-        let Some(entry) = state.roots.get_mut(&root) else {
+        let streams = &mut self.vm.state_mut().streams;
+        if !streams.values().any(|stream| stream.root == root) {
+            self.end_root(root);
+        }
+    }
+
+    /// Asks a root context to end. One that answers false stays until it says that it is done.
+    fn end_root(&mut self, root: u32) {
+        let Some(entry) = self.vm.state_mut().roots.get_mut(&root) else {
             return;
         };
-        if used || entry.lingering {
+        if entry.lingering {
             return;
         }
         entry.lingering = true;

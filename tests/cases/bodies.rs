@@ -4,11 +4,28 @@
 use hoop_tests::answer;
 use hoop_tests::client::Answer;
 use hoop_tests::client::h2::H2Request;
+use hoop_tests::host::Host;
 use hoop_tests::http1::request;
 use hoop_tests::lying_plane::Reply;
+use hoop_tests::on_both_hosts;
 use hoop_tests::policy;
 use hoop_tests::scene::Scene;
 use serde_json::json;
+
+on_both_hosts! {
+    a_body_of_any_bytes_is_filed_and_run_as_it_is,
+    trailers_end_a_body_and_are_no_part_of_the_statement,
+    trailers_that_envoy_drops_change_nothing,
+    trailers_behind_no_body_are_held_like_any_call,
+    an_absent_an_empty_and_a_zero_length_body_are_one_statement,
+    a_body_of_exactly_the_limit_is_filed_and_one_byte_more_is_refused_unfiled,
+    a_body_far_over_every_limit_is_refused_and_never_runs,
+    a_length_over_the_limit_is_refused_although_its_body_never_comes,
+    a_smaller_limit_of_the_operator_holds_to_the_byte,
+    the_limit_is_no_limit_for_calls_that_no_rule_holds,
+    a_body_that_stops_halfway_files_and_runs_nothing,
+    a_larger_limit_of_the_operator_holds_on_every_http_version,
+}
 
 const ID: &str = "0f1e2d3c-4b5a-4697-8897-a6b5c4d3e2f1";
 const TARGET: &str = "/payments/42?to=b%20c";
@@ -135,9 +152,8 @@ fn all_bytes() -> Vec<u8> {
     body
 }
 
-#[tokio::test]
-async fn a_body_of_any_bytes_is_filed_and_run_as_it_is() {
-    let scene = Scene::lying().start().await;
+async fn a_body_of_any_bytes_is_filed_and_run_as_it_is(host: Host) {
+    let scene = Scene::lying(host).start().await;
     let ways = [
         Way::Length,
         Way::SingleBytes,
@@ -155,12 +171,11 @@ async fn a_body_of_any_bytes_is_filed_and_run_as_it_is() {
     scene.finish(ways.len() + 3).await;
 }
 
-#[tokio::test]
-async fn trailers_end_a_body_and_are_no_part_of_the_statement() {
+async fn trailers_end_a_body_and_are_no_part_of_the_statement(host: Host) {
     let enable = |manager: &mut serde_json::Value| {
         manager["http_protocol_options"] = json!({"enable_trailers": true});
     };
-    let scene = Scene::lying().edit_manager(enable).start().await;
+    let scene = Scene::lying(host).edit_manager(enable).start().await;
     let ways = [
         Way::ChunksAndTrailers(1),
         Way::ChunksAndTrailers(1000),
@@ -173,27 +188,24 @@ async fn trailers_end_a_body_and_are_no_part_of_the_statement() {
     scene.finish(ways.len()).await;
 }
 
-#[tokio::test]
-async fn trailers_that_envoy_drops_change_nothing() {
-    let scene = Scene::lying().start().await;
+async fn trailers_that_envoy_drops_change_nothing(host: Host) {
+    let scene = Scene::lying(host).start().await;
     files_and_runs_exactly(&scene, Way::ChunksAndTrailers(50), &all_bytes()).await;
     scene.finish(1).await;
 }
 
-#[tokio::test]
-async fn trailers_behind_no_body_are_held_like_any_call() {
+async fn trailers_behind_no_body_are_held_like_any_call(host: Host) {
     let enable = |manager: &mut serde_json::Value| {
         manager["http_protocol_options"] = json!({"enable_trailers": true});
     };
-    let scene = Scene::lying().edit_manager(enable).start().await;
+    let scene = Scene::lying(host).edit_manager(enable).start().await;
     files_and_runs_exactly(&scene, Way::ChunksAndTrailers(1), b"").await;
     files_and_runs_exactly(&scene, Way::FramesAndTrailers(1), b"").await;
     scene.finish(2).await;
 }
 
-#[tokio::test]
-async fn an_absent_an_empty_and_a_zero_length_body_are_one_statement() {
-    let scene = Scene::lying().start().await;
+async fn an_absent_an_empty_and_a_zero_length_body_are_one_statement(host: Host) {
+    let scene = Scene::lying(host).start().await;
     let absent = request("POST", TARGET, &[], None);
     let zero = request("POST", TARGET, &[], Some(b""));
     let no_chunk = chunked(b"", 1, &[]);
@@ -218,9 +230,8 @@ async fn an_absent_an_empty_and_a_zero_length_body_are_one_statement() {
     scene.finish(5).await;
 }
 
-#[tokio::test]
-async fn a_body_of_exactly_the_limit_is_filed_and_one_byte_more_is_refused_unfiled() {
-    let scene = Scene::lying().start().await;
+async fn a_body_of_exactly_the_limit_is_filed_and_one_byte_more_is_refused_unfiled(host: Host) {
+    let scene = Scene::lying(host).start().await;
     let ways = [
         Way::Length,
         Way::Chunks(1000),
@@ -249,9 +260,8 @@ async fn a_body_of_exactly_the_limit_is_filed_and_one_byte_more_is_refused_unfil
     scene.finish(ways.len()).await;
 }
 
-#[tokio::test]
-async fn a_body_far_over_every_limit_is_refused_and_never_runs() {
-    let scene = Scene::lying().start().await;
+async fn a_body_far_over_every_limit_is_refused_and_never_runs(host: Host) {
+    let scene = Scene::lying(host).start().await;
     scene
         .lies()
         .always(Reply::review(200, true, ID, "EXECUTED"));
@@ -265,9 +275,8 @@ async fn a_body_far_over_every_limit_is_refused_and_never_runs() {
     scene.finish(0).await;
 }
 
-#[tokio::test]
-async fn a_length_over_the_limit_is_refused_although_its_body_never_comes() {
-    let scene = Scene::lying().start().await;
+async fn a_length_over_the_limit_is_refused_although_its_body_never_comes(host: Host) {
+    let scene = Scene::lying(host).start().await;
     let mut connection = scene.connect().await;
     let length = (LIMIT + 1).to_string();
     let head = request("POST", TARGET, &[("content-length", &length)], None);
@@ -279,10 +288,9 @@ async fn a_length_over_the_limit_is_refused_although_its_body_never_comes() {
     scene.finish(0).await;
 }
 
-#[tokio::test]
-async fn a_smaller_limit_of_the_operator_holds_to_the_byte() {
+async fn a_smaller_limit_of_the_operator_holds_to_the_byte(host: Host) {
     let policy = policy::with("max_body_bytes", 16.into());
-    let scene = Scene::lying().policy(policy).start().await;
+    let scene = Scene::lying(host).policy(policy).start().await;
     files_and_runs_exactly(&scene, Way::Length, &[b'a'; 16]).await;
     files_and_runs_exactly(&scene, Way::Frames(3), &[b'a'; 16]).await;
     for way in [
@@ -297,9 +305,8 @@ async fn a_smaller_limit_of_the_operator_holds_to_the_byte() {
     scene.finish(2).await;
 }
 
-#[tokio::test]
-async fn the_limit_is_no_limit_for_calls_that_no_rule_holds() {
-    let scene = Scene::lying().start().await;
+async fn the_limit_is_no_limit_for_calls_that_no_rule_holds(host: Host) {
+    let scene = Scene::lying(host).start().await;
     let body = vec![b'z'; 3 * 1024 * 1024];
     answer::passed(&scene.post("/invoices/1", &body).await);
     assert!(scene.upstream.last().body == body);
@@ -312,9 +319,8 @@ async fn the_limit_is_no_limit_for_calls_that_no_rule_holds() {
     scene.finish(2).await;
 }
 
-#[tokio::test]
-async fn a_body_that_stops_halfway_files_and_runs_nothing() {
-    let scene = Scene::lying().start().await;
+async fn a_body_that_stops_halfway_files_and_runs_nothing(host: Host) {
+    let scene = Scene::lying(host).start().await;
     scene
         .lies()
         .always(Reply::review(200, true, ID, "EXECUTED"));
@@ -327,7 +333,7 @@ async fn a_body_that_stops_halfway_files_and_runs_nothing() {
         connection.write(cut).await;
         hoop_tests::wait::until("the gate has begun to read", async || {
             (scene
-                .envoy
+                .proxy
                 .stat("http.billing_api.downstream_rq_active")
                 .await
                 == 1)
@@ -337,7 +343,7 @@ async fn a_body_that_stops_halfway_files_and_runs_nothing() {
         drop(connection);
         hoop_tests::wait::until("the gate has given up", async || {
             (scene
-                .envoy
+                .proxy
                 .stat("http.billing_api.downstream_rq_active")
                 .await
                 == 0)
@@ -351,10 +357,9 @@ async fn a_body_that_stops_halfway_files_and_runs_nothing() {
 
 const TOO_LARGE: &str = "statement held for human approval: the request body is larger than http.max_body_bytes, so an approver could not read all of it";
 
-#[tokio::test]
-async fn a_larger_limit_of_the_operator_holds_on_every_http_version() {
+async fn a_larger_limit_of_the_operator_holds_on_every_http_version(host: Host) {
     let policy = policy::with("max_body_bytes", 99_000.into());
-    let scene = Scene::lying().policy(policy).start().await;
+    let scene = Scene::lying(host).policy(policy).start().await;
     let body = vec![b'a'; 99_000];
     files_and_runs_exactly(&scene, Way::Length, &body).await;
     files_and_runs_exactly(&scene, Way::Chunks(9_000), &body).await;

@@ -1,14 +1,26 @@
-//! A plugin configuration that is wrong: Envoy refuses to start, and its log names the place and the remedy.
+//! A plugin configuration that is wrong: the host refuses to start, and its log names the place and the remedy.
 
 use std::net::SocketAddr;
 
 use hoop_tests::binaries;
-use hoop_tests::envoy::{Envoy, Launch};
+use hoop_tests::host::{Host, Launch, Proxy};
+use hoop_tests::on_both_hosts;
 use hoop_tests::policy;
 use hoop_tests::scene::Folder;
 use host_sim_cli::bootstrap::Bootstrap;
 use host_sim_cli::stack::EnvoyError;
 use serde_json::{Value, json};
+
+on_both_hosts! {
+    an_unknown_key_is_refused_with_the_key_that_was_probably_meant,
+    a_wrong_type_is_refused,
+    a_missing_key_is_refused,
+    a_gate_that_nobody_can_decide_is_refused,
+    a_value_that_is_not_allowed_is_refused,
+    a_condition_that_could_never_hold_or_is_no_glob_is_refused,
+    what_is_no_json_object_is_refused,
+    a_missing_or_malformed_token_is_refused,
+}
 
 const TOKEN: &str = "hsc_0123456789012345678901234567890123456789";
 
@@ -18,8 +30,8 @@ enum Plugin {
     Text(String),
 }
 
-/// Starts Envoy with this plugin configuration and asserts that it refuses, with `place` and a hint in its log.
-async fn refused(plugin: Plugin, place: &str, token: Option<&str>) {
+/// Starts the host with this plugin configuration and asserts that it refuses, with `place` and a hint in its log.
+async fn refused(host: Host, plugin: Plugin, place: &str, token: Option<&str>) {
     let folder = Folder::create();
     let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
     let mut bootstrap = Bootstrap::shipped().expect("envoy/envoy.yaml");
@@ -37,13 +49,14 @@ async fn refused(plugin: Plugin, place: &str, token: Option<&str>) {
         Plugin::Text(text) => text.clone(),
     };
     let launch = Launch {
+        host,
         dir: folder.path(),
         bootstrap: &bootstrap,
         concurrency: 1,
         token,
     };
-    match Envoy::start(launch).await {
-        Ok(_) => panic!("Envoy serves with {shown}"),
+    match Proxy::start(launch).await {
+        Ok(_) => panic!("the host serves with {shown}"),
         Err(refused) => {
             let log = &refused.log;
             assert!(
@@ -86,27 +99,30 @@ fn removed(pointer: &str) -> Plugin {
     Plugin::Document(document)
 }
 
-#[tokio::test]
-async fn an_unknown_key_is_refused_with_the_key_that_was_probably_meant() {
+async fn an_unknown_key_is_refused_with_the_key_that_was_probably_meant(host: Host) {
     refused(
+        host,
         changed("/listner_name", json!("x")),
         "listner_name",
         Some(TOKEN),
     )
     .await;
     refused(
+        host,
         changed("/control_plane/clustr", json!("x")),
         "clustr",
         Some(TOKEN),
     )
     .await;
     refused(
+        host,
         changed("/rules/0/approvalrule", json!("x")),
         "approvalrule",
         Some(TOKEN),
     )
     .await;
     refused(
+        host,
         changed("/rules/0/match/path", json!(["/x"])),
         "did you mean \"paths\"",
         Some(TOKEN),
@@ -114,28 +130,31 @@ async fn an_unknown_key_is_refused_with_the_key_that_was_probably_meant() {
     .await;
 }
 
-#[tokio::test]
-async fn a_wrong_type_is_refused() {
+async fn a_wrong_type_is_refused(host: Host) {
     refused(
+        host,
         changed("/listener_name", json!(7)),
         "listener_name",
         Some(TOKEN),
     )
     .await;
-    refused(changed("/rules", json!({})), "rules", Some(TOKEN)).await;
+    refused(host, changed("/rules", json!({})), "rules", Some(TOKEN)).await;
     refused(
+        host,
         changed("/max_body_bytes", json!("64k")),
         "max_body_bytes",
         Some(TOKEN),
     )
     .await;
     refused(
+        host,
         changed("/rules/0/match/methods", json!("POST")),
         "methods",
         Some(TOKEN),
     )
     .await;
     refused(
+        host,
         changed("/control_plane", json!("plane:8009")),
         "control_plane",
         Some(TOKEN),
@@ -143,29 +162,48 @@ async fn a_wrong_type_is_refused() {
     .await;
 }
 
-#[tokio::test]
-async fn a_missing_key_is_refused() {
-    refused(removed("/listener_name"), "listener_name", Some(TOKEN)).await;
-    refused(removed("/control_plane/cluster"), "cluster", Some(TOKEN)).await;
+async fn a_missing_key_is_refused(host: Host) {
     refused(
+        host,
+        removed("/listener_name"),
+        "listener_name",
+        Some(TOKEN),
+    )
+    .await;
+    refused(
+        host,
+        removed("/control_plane/cluster"),
+        "cluster",
+        Some(TOKEN),
+    )
+    .await;
+    refused(
+        host,
         removed("/control_plane/authority"),
         "authority",
         Some(TOKEN),
     )
     .await;
-    refused(removed("/rules/0/action"), "action", Some(TOKEN)).await;
+    refused(host, removed("/rules/0/action"), "action", Some(TOKEN)).await;
 }
 
-#[tokio::test]
-async fn a_gate_that_nobody_can_decide_is_refused() {
+async fn a_gate_that_nobody_can_decide_is_refused(host: Host) {
     refused(
+        host,
         removed("/rules/0/approval_rule"),
         "approval_rule",
         Some(TOKEN),
     )
     .await;
-    refused(removed("/control_plane"), "control_plane", Some(TOKEN)).await;
     refused(
+        host,
+        removed("/control_plane"),
+        "control_plane",
+        Some(TOKEN),
+    )
+    .await;
+    refused(
+        host,
         changed("/rules/0/action", json!("allow")),
         "approval_rule",
         Some(TOKEN),
@@ -173,51 +211,58 @@ async fn a_gate_that_nobody_can_decide_is_refused() {
     .await;
 }
 
-#[tokio::test]
-async fn a_value_that_is_not_allowed_is_refused() {
+async fn a_value_that_is_not_allowed_is_refused(host: Host) {
     refused(
+        host,
         changed("/rules/0/action", json!("aprove")),
         "action",
         Some(TOKEN),
     )
     .await;
     refused(
+        host,
         changed("/approval_mode", json!("hold")),
         "approval_mode",
         Some(TOKEN),
     )
     .await;
     refused(
+        host,
         changed("/approval_mode", json!("wait")),
         "approval_mode",
         Some(TOKEN),
     )
     .await;
     refused(
+        host,
         changed("/max_body_bytes", json!(0)),
         "max_body_bytes",
         Some(TOKEN),
     )
     .await;
     refused(
+        host,
         changed("/max_body_bytes", json!(1.5)),
         "max_body_bytes",
         Some(TOKEN),
     )
     .await;
     refused(
+        host,
         changed("/control_plane/timeout_ms", json!(0)),
         "timeout_ms",
         Some(TOKEN),
     )
     .await;
     refused(
+        host,
         changed("/control_plane/authority", json!("http://h")),
         "authority",
         Some(TOKEN),
     )
     .await;
     refused(
+        host,
         changed("/listener_name", json!(" ")),
         "listener_name",
         Some(TOKEN),
@@ -225,33 +270,37 @@ async fn a_value_that_is_not_allowed_is_refused() {
     .await;
 }
 
-#[tokio::test]
-async fn a_condition_that_could_never_hold_or_is_no_glob_is_refused() {
+async fn a_condition_that_could_never_hold_or_is_no_glob_is_refused(host: Host) {
     refused(
+        host,
         changed("/rules/0/match/paths", json!([])),
         "paths",
         Some(TOKEN),
     )
     .await;
     refused(
+        host,
         changed("/rules/0/match/paths/0", json!("payments/**")),
         "paths",
         Some(TOKEN),
     )
     .await;
     refused(
+        host,
         changed("/rules/0/match/paths/0", json!("/pay**ments")),
         "paths",
         Some(TOKEN),
     )
     .await;
     refused(
+        host,
         changed("/rules/0/match/methods/0", json!("PO ST")),
         "methods",
         Some(TOKEN),
     )
     .await;
     refused(
+        host,
         changed("/rules/0/match/hosts", json!(["http://h"])),
         "hosts",
         Some(TOKEN),
@@ -259,8 +308,7 @@ async fn a_condition_that_could_never_hold_or_is_no_glob_is_refused() {
     .await;
 }
 
-#[tokio::test]
-async fn what_is_no_json_object_is_refused() {
+async fn what_is_no_json_object_is_refused(host: Host) {
     for text in [
         "",
         "{",
@@ -270,14 +318,13 @@ async fn what_is_no_json_object_is_refused() {
         "{\"listener_name\":\"a\",\"listener_name\":\"b\"}",
         "{\"listener_name\":\"a\"} x",
     ] {
-        refused(Plugin::Text(text.to_owned()), "", Some(TOKEN)).await;
+        refused(host, Plugin::Text(text.to_owned()), "", Some(TOKEN)).await;
     }
 }
 
-#[tokio::test]
-async fn a_missing_or_malformed_token_is_refused() {
+async fn a_missing_or_malformed_token_is_refused(host: Host) {
     let shipped = || Plugin::Document(policy::shipped());
-    refused(shipped(), "HOOP_SIDECAR_TOKEN", None).await;
-    refused(shipped(), "HOOP_SIDECAR_TOKEN", Some("")).await;
-    refused(shipped(), "HOOP_SIDECAR_TOKEN", Some("two\nlines")).await;
+    refused(host, shipped(), "HOOP_SIDECAR_TOKEN", None).await;
+    refused(host, shipped(), "HOOP_SIDECAR_TOKEN", Some("")).await;
+    refused(host, shipped(), "HOOP_SIDECAR_TOKEN", Some("two\nlines")).await;
 }

@@ -2,18 +2,34 @@
 
 use hoop_tests::answer;
 use hoop_tests::client::h2::H2Request;
+use hoop_tests::host::Host;
 use hoop_tests::http1::{Body, request};
 use hoop_tests::lying_plane::Reply;
+use hoop_tests::on_both_hosts;
 use hoop_tests::policy;
 use hoop_tests::scene::Scene;
 use hoop_tests::wait;
 use serde_json::json;
 
+on_both_hosts! {
+    a_client_that_leaves_while_the_plane_is_asked_disturbs_nobody,
+    a_release_for_a_client_that_has_left_runs_nothing,
+    expect_100_continue_is_held_and_run_once,
+    curl_with_expect_100_continue_walks_through,
+    an_upgrade_under_a_holding_rule_is_refused,
+    an_upgrade_to_h2c_is_stripped_by_envoy_and_the_call_is_held_like_any_other,
+    a_tunnel_under_a_holding_rule_is_refused,
+    a_refusal_keeps_the_connection_usable,
+    an_approval_is_spent_even_when_the_upstream_is_down_and_the_client_is_told_by_envoy,
+    head_and_options_follow_the_rules_like_any_method,
+    a_grpc_call_under_a_holding_rule_never_runs_unapproved,
+    the_admin_interface_shows_neither_the_token_nor_a_statement,
+}
+
 const ID: &str = "0f1e2d3c-4b5a-4697-8897-a6b5c4d3e2f1";
 
-#[tokio::test]
-async fn a_client_that_leaves_while_the_plane_is_asked_disturbs_nobody() {
-    let scene = Scene::lying().workers(1).start().await;
+async fn a_client_that_leaves_while_the_plane_is_asked_disturbs_nobody(host: Host) {
+    let scene = Scene::lying(host).workers(1).start().await;
     let body = scene.body();
     scene.lies().always(Reply::Hang);
     for round in 1..=3 {
@@ -28,7 +44,7 @@ async fn a_client_that_leaves_while_the_plane_is_asked_disturbs_nobody() {
         drop(leaving);
         wait::until("Envoy has noticed", async || {
             (scene
-                .envoy
+                .proxy
                 .stat("http.billing_api.downstream_rq_active")
                 .await
                 == 0)
@@ -51,9 +67,8 @@ async fn a_client_that_leaves_while_the_plane_is_asked_disturbs_nobody() {
     scene.finish(3).await;
 }
 
-#[tokio::test]
-async fn a_release_for_a_client_that_has_left_runs_nothing() {
-    let scene = Scene::real().start().await;
+async fn a_release_for_a_client_that_has_left_runs_nothing(host: Host) {
+    let scene = Scene::real(host).start().await;
     let body = scene.body();
     let id = answer::pending(&scene.post("/payments/42", &body).await);
     scene.plane().approve(&id).await;
@@ -69,9 +84,8 @@ async fn a_release_for_a_client_that_has_left_runs_nothing() {
     scene.finish(1).await;
 }
 
-#[tokio::test]
-async fn expect_100_continue_is_held_and_run_once() {
-    let scene = Scene::lying().start().await;
+async fn expect_100_continue_is_held_and_run_once(host: Host) {
+    let scene = Scene::lying(host).start().await;
     let body = scene.body();
     let head = |length: usize| {
         let length = length.to_string();
@@ -120,9 +134,8 @@ async fn expect_100_continue_is_held_and_run_once() {
     scene.finish(2).await;
 }
 
-#[tokio::test]
-async fn curl_with_expect_100_continue_walks_through() {
-    let scene = Scene::lying().start().await;
+async fn curl_with_expect_100_continue_walks_through(host: Host) {
+    let scene = Scene::lying(host).start().await;
     let body = String::from_utf8(scene.body()).expect("text");
     let arguments = [
         "--http1.1",
@@ -143,14 +156,13 @@ async fn curl_with_expect_100_continue_walks_through() {
     scene.finish(1).await;
 }
 
-#[tokio::test]
-async fn an_upgrade_under_a_holding_rule_is_refused() {
+async fn an_upgrade_under_a_holding_rule_is_refused(host: Host) {
     let upgrades = |manager: &mut serde_json::Value| {
         manager["upgrade_configs"] =
             json!([{"upgrade_type": "websocket"}, {"upgrade_type": "custom"}]);
     };
     let rules = policy::hold_everything();
-    let scene = Scene::lying()
+    let scene = Scene::lying(host)
         .policy(policy::with_rules(rules))
         .edit_manager(upgrades)
         .start()
@@ -174,10 +186,9 @@ async fn an_upgrade_under_a_holding_rule_is_refused() {
     scene.finish(0).await;
 }
 
-#[tokio::test]
-async fn an_upgrade_to_h2c_is_stripped_by_envoy_and_the_call_is_held_like_any_other() {
+async fn an_upgrade_to_h2c_is_stripped_by_envoy_and_the_call_is_held_like_any_other(host: Host) {
     let rules = policy::hold_everything();
-    let scene = Scene::lying()
+    let scene = Scene::lying(host)
         .policy(policy::with_rules(rules))
         .start()
         .await;
@@ -194,8 +205,7 @@ async fn an_upgrade_to_h2c_is_stripped_by_envoy_and_the_call_is_held_like_any_ot
     scene.finish(0).await;
 }
 
-#[tokio::test]
-async fn a_tunnel_under_a_holding_rule_is_refused() {
+async fn a_tunnel_under_a_holding_rule_is_refused(host: Host) {
     let connect = |document: &mut serde_json::Value| {
         let manager = "/static_resources/listeners/0/filter_chains/0/filters/0/typed_config";
         let manager = document
@@ -212,7 +222,7 @@ async fn a_tunnel_under_a_holding_rule_is_refused() {
         routes.as_array_mut().expect("a list").insert(0, tunnel);
     };
     let rules = policy::hold_everything();
-    let scene = Scene::lying()
+    let scene = Scene::lying(host)
         .policy(policy::with_rules(rules))
         .edit(connect)
         .start()
@@ -231,9 +241,8 @@ async fn a_tunnel_under_a_holding_rule_is_refused() {
     scene.finish(0).await;
 }
 
-#[tokio::test]
-async fn a_refusal_keeps_the_connection_usable() {
-    let scene = Scene::lying().start().await;
+async fn a_refusal_keeps_the_connection_usable(host: Host) {
+    let scene = Scene::lying(host).start().await;
     scene
         .lies()
         .always(Reply::review(201, false, ID, "PENDING"));
@@ -254,9 +263,10 @@ async fn a_refusal_keeps_the_connection_usable() {
     scene.finish(4).await;
 }
 
-#[tokio::test]
-async fn an_approval_is_spent_even_when_the_upstream_is_down_and_the_client_is_told_by_envoy() {
-    let scene = Scene::real().start().await;
+async fn an_approval_is_spent_even_when_the_upstream_is_down_and_the_client_is_told_by_envoy(
+    host: Host,
+) {
+    let scene = Scene::real(host).start().await;
     let body = scene.body();
     let id = answer::pending(&scene.post("/payments/42", &body).await);
     scene.plane().approve(&id).await;
@@ -270,9 +280,8 @@ async fn an_approval_is_spent_even_when_the_upstream_is_down_and_the_client_is_t
     scene.finish(1).await;
 }
 
-#[tokio::test]
-async fn head_and_options_follow_the_rules_like_any_method() {
-    let scene = Scene::lying()
+async fn head_and_options_follow_the_rules_like_any_method(host: Host) {
+    let scene = Scene::lying(host)
         .policy(policy::with_rules(policy::hold_everything()))
         .start()
         .await;
@@ -294,9 +303,8 @@ async fn head_and_options_follow_the_rules_like_any_method() {
     scene.finish(0).await;
 }
 
-#[tokio::test]
-async fn a_grpc_call_under_a_holding_rule_never_runs_unapproved() {
-    let scene = Scene::lying()
+async fn a_grpc_call_under_a_holding_rule_never_runs_unapproved(host: Host) {
+    let scene = Scene::lying(host)
         .policy(policy::with_rules(policy::hold_everything()))
         .start()
         .await;
@@ -324,9 +332,8 @@ async fn a_grpc_call_under_a_holding_rule_never_runs_unapproved() {
     scene.finish(0).await;
 }
 
-#[tokio::test]
-async fn the_admin_interface_shows_neither_the_token_nor_a_statement() {
-    let scene = Scene::lying().start().await;
+async fn the_admin_interface_shows_neither_the_token_nor_a_statement(host: Host) {
+    let scene = Scene::lying(host).start().await;
     scene
         .lies()
         .always(Reply::review(201, false, ID, "PENDING"));
@@ -337,7 +344,7 @@ async fn the_admin_interface_shows_neither_the_token_nor_a_statement() {
         "/clusters",
         "/server_info",
     ] {
-        scene.assert_discreet(target, &scene.envoy.admin(target).await);
+        scene.assert_discreet(target, &scene.proxy.admin(target).await);
     }
     scene.finish(0).await;
 }

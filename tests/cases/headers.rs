@@ -1,9 +1,23 @@
 //! Header fields that break other gates: not UTF-8, repeated, very many. No panic, and the rules decide as ever.
 
 use hoop_tests::answer;
+use hoop_tests::host::Host;
 use hoop_tests::http1::{Message, request};
 use hoop_tests::lying_plane::Reply;
+use hoop_tests::on_both_hosts;
 use hoop_tests::scene::Scene;
+
+on_both_hosts! {
+    a_header_value_that_is_not_utf_8_passes_and_is_held_as_the_rules_say,
+    a_host_that_is_not_utf_8_never_runs_a_held_call,
+    a_repeated_header_stays_repeated,
+    a_request_that_has_two_readings_by_its_headers_never_runs,
+    two_hundred_headers_do_not_hide_a_call_from_its_rule,
+    more_headers_than_a_map_can_hold_are_refused,
+    a_client_that_asks_for_retries_gets_one_attempt,
+    what_a_client_claims_about_approvals_changes_nothing,
+    no_alias_of_method_path_or_host_reaches_the_upstream,
+}
 
 const ID: &str = "0f1e2d3c-4b5a-4697-8897-a6b5c4d3e2f1";
 
@@ -19,9 +33,8 @@ fn values(message: &Message, name: &str) -> Vec<Vec<u8>> {
     message.header_values(name).map(<[u8]>::to_vec).collect()
 }
 
-#[tokio::test]
-async fn a_header_value_that_is_not_utf_8_passes_and_is_held_as_the_rules_say() {
-    let scene = Scene::lying().start().await;
+async fn a_header_value_that_is_not_utf_8_passes_and_is_held_as_the_rules_say(host: Host) {
+    let scene = Scene::lying(host).start().await;
     scene
         .lies()
         .always(Reply::review(201, false, ID, "PENDING"));
@@ -54,9 +67,8 @@ async fn a_header_value_that_is_not_utf_8_passes_and_is_held_as_the_rules_say() 
     scene.finish(5).await;
 }
 
-#[tokio::test]
-async fn a_host_that_is_not_utf_8_never_runs_a_held_call() {
-    let scene = Scene::lying().start().await;
+async fn a_host_that_is_not_utf_8_never_runs_a_held_call(host: Host) {
+    let scene = Scene::lying(host).start().await;
     scene
         .lies()
         .always(Reply::review(201, false, ID, "PENDING"));
@@ -67,9 +79,8 @@ async fn a_host_that_is_not_utf_8_never_runs_a_held_call() {
     scene.finish(1).await;
 }
 
-#[tokio::test]
-async fn a_repeated_header_stays_repeated() {
-    let scene = Scene::lying().start().await;
+async fn a_repeated_header_stays_repeated(host: Host) {
+    let scene = Scene::lying(host).start().await;
     scene
         .lies()
         .always(Reply::review(200, true, ID, "EXECUTED"));
@@ -84,9 +95,8 @@ async fn a_repeated_header_stays_repeated() {
     scene.finish(2).await;
 }
 
-#[tokio::test]
-async fn a_request_that_has_two_readings_by_its_headers_never_runs() {
-    let scene = Scene::lying().start().await;
+async fn a_request_that_has_two_readings_by_its_headers_never_runs(host: Host) {
+    let scene = Scene::lying(host).start().await;
     scene
         .lies()
         .always(Reply::review(201, false, ID, "PENDING"));
@@ -105,12 +115,11 @@ async fn a_request_that_has_two_readings_by_its_headers_never_runs() {
     scene.finish(0).await;
 }
 
-#[tokio::test]
-async fn two_hundred_headers_do_not_hide_a_call_from_its_rule() {
+async fn two_hundred_headers_do_not_hide_a_call_from_its_rule(host: Host) {
     let limit = |manager: &mut serde_json::Value| {
         manager["common_http_protocol_options"]["max_headers_count"] = 1500.into();
     };
-    let scene = Scene::lying().edit_manager(limit).start().await;
+    let scene = Scene::lying(host).edit_manager(limit).start().await;
     for count in [200, 1000] {
         let lines: String = (0..count)
             .map(|index| format!("x-many-{index}: {index}\r\n"))
@@ -147,12 +156,11 @@ async fn two_hundred_headers_do_not_hide_a_call_from_its_rule() {
     scene.finish(4).await;
 }
 
-#[tokio::test]
-async fn more_headers_than_a_map_can_hold_are_refused() {
+async fn more_headers_than_a_map_can_hold_are_refused(host: Host) {
     let limit = |manager: &mut serde_json::Value| {
         manager["common_http_protocol_options"]["max_headers_count"] = 3000.into();
     };
-    let scene = Scene::lying().edit_manager(limit).start().await;
+    let scene = Scene::lying(host).edit_manager(limit).start().await;
     scene
         .lies()
         .always(Reply::review(201, false, ID, "PENDING"));
@@ -167,9 +175,8 @@ async fn more_headers_than_a_map_can_hold_are_refused() {
     scene.finish(0).await;
 }
 
-#[tokio::test]
-async fn a_client_that_asks_for_retries_gets_one_attempt() {
-    let scene = Scene::lying().start().await;
+async fn a_client_that_asks_for_retries_gets_one_attempt(host: Host) {
+    let scene = Scene::lying(host).start().await;
     scene
         .lies()
         .always(Reply::review(200, true, ID, "EXECUTED"));
@@ -196,9 +203,8 @@ async fn a_client_that_asks_for_retries_gets_one_attempt() {
     scene.finish(2).await;
 }
 
-#[tokio::test]
-async fn what_a_client_claims_about_approvals_changes_nothing() {
-    let scene = Scene::lying().start().await;
+async fn what_a_client_claims_about_approvals_changes_nothing(host: Host) {
+    let scene = Scene::lying(host).start().await;
     scene
         .lies()
         .always(Reply::review(201, false, ID, "PENDING"));
@@ -222,9 +228,8 @@ async fn what_a_client_claims_about_approvals_changes_nothing() {
     scene.finish(0).await;
 }
 
-#[tokio::test]
-async fn no_alias_of_method_path_or_host_reaches_the_upstream() {
-    let scene = Scene::lying().start().await;
+async fn no_alias_of_method_path_or_host_reaches_the_upstream(host: Host) {
+    let scene = Scene::lying(host).start().await;
     let aliases = [
         ("x-http-method", "DELETE"),
         ("x-http-method-override", "DELETE"),

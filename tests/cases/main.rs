@@ -3,6 +3,8 @@
 mod bodies;
 mod config_refusals;
 mod connections;
+mod differential;
+mod guests;
 mod headers;
 mod main_loop;
 mod observability;

@@ -2,15 +2,36 @@
 
 use hoop_tests::answer;
 use hoop_tests::client::Answer;
+use hoop_tests::host::Host;
 use hoop_tests::http1::request;
+use hoop_tests::on_both_hosts;
 use hoop_tests::policy::{APPROVAL_RULE, LISTENER};
 use hoop_tests::scene::Scene;
 use hoop_tests::wait;
 use serde_json::json;
 
-#[tokio::test]
-async fn a_held_post_is_refused_with_its_approval_id_before_the_upstream_sees_a_byte() {
-    let scene = Scene::real().start().await;
+on_both_hosts! {
+    a_held_post_is_refused_with_its_approval_id_before_the_upstream_sees_a_byte,
+    the_same_bytes_again_wait_for_the_same_approval,
+    another_body_query_path_or_method_needs_an_approval_of_its_own,
+    other_headers_or_another_host_ask_for_the_same_approval_and_may_use_it,
+    an_approved_call_runs_once_byte_for_byte_and_the_next_send_needs_a_new_approval,
+    of_twenty_sends_at_once_after_one_approval_exactly_one_runs,
+    a_rejection_is_told_with_its_reason_and_a_new_send_asks_anew,
+    a_revoked_approval_releases_nothing,
+    a_filed_call_survives_a_crash_of_the_plane_and_is_approved_after_it,
+    an_approval_that_was_given_before_a_crash_of_the_plane_is_still_good_for_one_run,
+    an_approval_over_http_2_is_usable_over_http_1_and_the_other_way_round,
+    a_plain_http_library_walks_through_the_whole_loop,
+    of_many_sends_at_once_over_two_envoys_exactly_one_runs,
+    twenty_first_sends_at_once_are_one_approval_request,
+    people_decide_over_http_and_see_the_statement,
+    an_agent_can_not_approve_itself_through_the_gate_or_with_the_sidecar_token,
+    a_decision_that_comes_too_late_says_what_stands,
+}
+
+async fn a_held_post_is_refused_with_its_approval_id_before_the_upstream_sees_a_byte(host: Host) {
+    let scene = Scene::real(host).start().await;
 
     let answer = scene.post("/payments/42", &scene.body()).await;
 
@@ -23,9 +44,8 @@ async fn a_held_post_is_refused_with_its_approval_id_before_the_upstream_sees_a_
     scene.finish(0).await;
 }
 
-#[tokio::test]
-async fn the_same_bytes_again_wait_for_the_same_approval() {
-    let scene = Scene::real().start().await;
+async fn the_same_bytes_again_wait_for_the_same_approval(host: Host) {
+    let scene = Scene::real(host).start().await;
 
     let first = answer::pending(&scene.post("/payments/42", &scene.body()).await);
     let second = answer::pending(&scene.post("/payments/42", &scene.body()).await);
@@ -35,9 +55,8 @@ async fn the_same_bytes_again_wait_for_the_same_approval() {
     scene.finish(0).await;
 }
 
-#[tokio::test]
-async fn another_body_query_path_or_method_needs_an_approval_of_its_own() {
-    let scene = Scene::real().start().await;
+async fn another_body_query_path_or_method_needs_an_approval_of_its_own(host: Host) {
+    let scene = Scene::real(host).start().await;
     let body = scene.body();
     let mut longer = body.clone();
     longer.push(b' ');
@@ -69,9 +88,8 @@ async fn another_body_query_path_or_method_needs_an_approval_of_its_own() {
     scene.finish(0).await;
 }
 
-#[tokio::test]
-async fn other_headers_or_another_host_ask_for_the_same_approval_and_may_use_it() {
-    let scene = Scene::real().start().await;
+async fn other_headers_or_another_host_ask_for_the_same_approval_and_may_use_it(host: Host) {
+    let scene = Scene::real(host).start().await;
     let body = scene.body();
     let plain = request("POST", "/payments/42", &[], Some(&body));
     let dressed = [
@@ -99,9 +117,10 @@ async fn other_headers_or_another_host_ask_for_the_same_approval_and_may_use_it(
     scene.finish(1).await;
 }
 
-#[tokio::test]
-async fn an_approved_call_runs_once_byte_for_byte_and_the_next_send_needs_a_new_approval() {
-    let scene = Scene::real().start().await;
+async fn an_approved_call_runs_once_byte_for_byte_and_the_next_send_needs_a_new_approval(
+    host: Host,
+) {
+    let scene = Scene::real(host).start().await;
     let body = scene.body();
     let headers = [("content-type", "application/json"), ("x-Agent", "seven")];
     let call = request("POST", "/payments/42?note=a%20b", &headers, Some(&body));
@@ -136,9 +155,8 @@ async fn an_approved_call_runs_once_byte_for_byte_and_the_next_send_needs_a_new_
     scene.finish(1).await;
 }
 
-#[tokio::test]
-async fn of_twenty_sends_at_once_after_one_approval_exactly_one_runs() {
-    let scene = Scene::real().workers(2).start().await;
+async fn of_twenty_sends_at_once_after_one_approval_exactly_one_runs(host: Host) {
+    let scene = Scene::real(host).workers(2).start().await;
     let body = scene.body();
     let id = answer::pending(&scene.post("/payments/42", &body).await);
     scene.plane().approve(&id).await;
@@ -165,9 +183,8 @@ async fn of_twenty_sends_at_once_after_one_approval_exactly_one_runs() {
     scene.finish(1).await;
 }
 
-#[tokio::test]
-async fn a_rejection_is_told_with_its_reason_and_a_new_send_asks_anew() {
-    let scene = Scene::real().start().await;
+async fn a_rejection_is_told_with_its_reason_and_a_new_send_asks_anew(host: Host) {
+    let scene = Scene::real(host).start().await;
     let body = scene.body();
     let id = answer::pending(&scene.post("/payments/42", &body).await);
 
@@ -188,9 +205,8 @@ async fn a_rejection_is_told_with_its_reason_and_a_new_send_asks_anew() {
     scene.finish(0).await;
 }
 
-#[tokio::test]
-async fn a_revoked_approval_releases_nothing() {
-    let scene = Scene::real().start().await;
+async fn a_revoked_approval_releases_nothing(host: Host) {
+    let scene = Scene::real(host).start().await;
     let body = scene.body();
     let id = answer::pending(&scene.post("/payments/42", &body).await);
     scene.plane().approve(&id).await;
@@ -214,9 +230,8 @@ async fn a_revoked_approval_releases_nothing() {
     scene.finish(0).await;
 }
 
-#[tokio::test]
-async fn a_filed_call_survives_a_crash_of_the_plane_and_is_approved_after_it() {
-    let mut scene = Scene::real().start().await;
+async fn a_filed_call_survives_a_crash_of_the_plane_and_is_approved_after_it(host: Host) {
+    let mut scene = Scene::real(host).start().await;
     let body = scene.body();
     let id = answer::pending(&scene.post("/payments/42", &body).await);
 
@@ -236,9 +251,10 @@ async fn a_filed_call_survives_a_crash_of_the_plane_and_is_approved_after_it() {
     scene.finish(1).await;
 }
 
-#[tokio::test]
-async fn an_approval_that_was_given_before_a_crash_of_the_plane_is_still_good_for_one_run() {
-    let mut scene = Scene::real().start().await;
+async fn an_approval_that_was_given_before_a_crash_of_the_plane_is_still_good_for_one_run(
+    host: Host,
+) {
+    let mut scene = Scene::real(host).start().await;
     let body = scene.body();
     let id = answer::pending(&scene.post("/payments/42", &body).await);
     scene.plane().approve(&id).await;
@@ -254,9 +270,8 @@ async fn an_approval_that_was_given_before_a_crash_of_the_plane_is_still_good_fo
     scene.finish(1).await;
 }
 
-#[tokio::test]
-async fn an_approval_over_http_2_is_usable_over_http_1_and_the_other_way_round() {
-    let scene = Scene::real().start().await;
+async fn an_approval_over_http_2_is_usable_over_http_1_and_the_other_way_round(host: Host) {
+    let scene = Scene::real(host).start().await;
     let body = scene.body();
     let h2 = scene.connect_h2().await;
     let call = hoop_tests::client::h2::H2Request::new("POST", "/payments/42", Some(&body));
@@ -276,10 +291,9 @@ async fn an_approval_over_http_2_is_usable_over_http_1_and_the_other_way_round()
     scene.finish(2).await;
 }
 
-#[tokio::test]
-async fn a_plain_http_library_walks_through_the_whole_loop() {
+async fn a_plain_http_library_walks_through_the_whole_loop(host: Host) {
     for http_2 in [false, true] {
-        let scene = Scene::real().start().await;
+        let scene = Scene::real(host).start().await;
         let client = reqwest::Client::builder().no_proxy();
         let client = if http_2 {
             client.http2_prior_knowledge()
@@ -307,9 +321,8 @@ async fn a_plain_http_library_walks_through_the_whole_loop() {
     }
 }
 
-#[tokio::test]
-async fn of_many_sends_at_once_over_two_envoys_exactly_one_runs() {
-    let scene = Scene::real().workers(2).start().await;
+async fn of_many_sends_at_once_over_two_envoys_exactly_one_runs(host: Host) {
+    let scene = Scene::real(host).workers(2).start().await;
     let mut replica = scene.replica().await;
     let body = scene.body();
     let call = request("POST", "/payments/42", &[], Some(&body));
@@ -321,12 +334,12 @@ async fn of_many_sends_at_once_over_two_envoys_exactly_one_runs() {
 
     let mut senders = tokio::task::JoinSet::new();
     for index in 0..40 {
-        let envoy = if index % 2 == 0 {
-            &scene.envoy
+        let proxy = if index % 2 == 0 {
+            &scene.proxy
         } else {
             &replica
         };
-        let mut connection = scene.connect_to(envoy).await;
+        let mut connection = scene.connect_to(proxy).await;
         let call = call.clone();
         senders.spawn(async move { connection.send(&call).await });
     }
@@ -339,9 +352,8 @@ async fn of_many_sends_at_once_over_two_envoys_exactly_one_runs() {
     scene.finish(1).await;
 }
 
-#[tokio::test]
-async fn twenty_first_sends_at_once_are_one_approval_request() {
-    let scene = Scene::real().workers(2).start().await;
+async fn twenty_first_sends_at_once_are_one_approval_request(host: Host) {
+    let scene = Scene::real(host).workers(2).start().await;
     let call = request("POST", "/payments/42", &[], Some(&scene.body()));
     let mut senders = tokio::task::JoinSet::new();
     for _ in 0..20 {
@@ -356,9 +368,8 @@ async fn twenty_first_sends_at_once_are_one_approval_request() {
     scene.finish(0).await;
 }
 
-#[tokio::test]
-async fn people_decide_over_http_and_see_the_statement() {
-    let scene = Scene::real().start().await;
+async fn people_decide_over_http_and_see_the_statement(host: Host) {
+    let scene = Scene::real(host).start().await;
     let body = scene.body();
     let id = answer::pending(&scene.post("/payments/42?a=b", &body).await);
     let seen = scene.plane().dossier(&id).await.to_string();
@@ -378,9 +389,8 @@ async fn people_decide_over_http_and_see_the_statement() {
     scene.finish(1).await;
 }
 
-#[tokio::test]
-async fn an_agent_can_not_approve_itself_through_the_gate_or_with_the_sidecar_token() {
-    let scene = Scene::real().start().await;
+async fn an_agent_can_not_approve_itself_through_the_gate_or_with_the_sidecar_token(host: Host) {
+    let scene = Scene::real(host).start().await;
     let body = scene.body();
     let id = answer::pending(&scene.post("/payments/42", &body).await);
     let path = format!("/.well-known/hoop/approvals/{id}");
@@ -406,9 +416,8 @@ async fn an_agent_can_not_approve_itself_through_the_gate_or_with_the_sidecar_to
     scene.finish(0).await;
 }
 
-#[tokio::test]
-async fn a_decision_that_comes_too_late_says_what_stands() {
-    let scene = Scene::real().start().await;
+async fn a_decision_that_comes_too_late_says_what_stands(host: Host) {
+    let scene = Scene::real(host).start().await;
     let body = scene.body();
     let id = answer::pending(&scene.post("/payments/42", &body).await);
     scene.plane().approve(&id).await;

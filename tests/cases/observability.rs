@@ -1,29 +1,40 @@
 //! What an operator sees: a counter and a log line for every decision, and nothing that a client sent in either.
 
 use hoop_tests::answer;
+use hoop_tests::host::Host;
 use hoop_tests::http1::request;
 use hoop_tests::lying_plane::Reply;
+use hoop_tests::on_both_hosts;
 use hoop_tests::policy::{self, APPROVAL_RULE};
 use hoop_tests::scene::Scene;
 use hoop_tests::wait;
 use serde_json::json;
 
+on_both_hosts! {
+    every_outcome_adds_to_its_own_counter,
+    a_decision_is_one_line_with_the_approval_and_without_the_statement,
+    a_plane_at_fault_is_named_in_the_log_and_not_to_the_client,
+    without_a_token_a_query_secret_needs_a_key_of_its_own,
+    with_envoys_own_path_normalisation_on_the_gate_stays_closed,
+    a_client_that_leaves_while_the_plane_is_asked_is_counted_and_explained,
+    an_envoy_that_keeps_the_body_back_is_named_in_the_log,
+}
+
 const ID: &str = "0f1e2d3c-4b5a-4697-8897-a6b5c4d3e2f1";
 
 async fn counter(scene: &Scene, name: &str) -> u64 {
     scene
-        .envoy
+        .proxy
         .stat(&format!("wasmcustom.hoop_filter_{name}_total"))
         .await
 }
 
-#[tokio::test]
-async fn every_outcome_adds_to_its_own_counter() {
+async fn every_outcome_adds_to_its_own_counter(host: Host) {
     let rules = json!([
         {"match": {"paths": ["/admin/**"]}, "action": "deny"},
         {"match": {"paths": ["/payments/**"]}, "action": "require_approval", "approval_rule": APPROVAL_RULE},
     ]);
-    let scene = Scene::lying()
+    let scene = Scene::lying(host)
         .policy(policy::with_rules(rules))
         .start()
         .await;
@@ -66,14 +77,13 @@ async fn every_outcome_adds_to_its_own_counter() {
     ] {
         assert_eq!(counter(&scene, name).await, value, "{name}");
     }
-    let prometheus = scene.envoy.admin("/stats/prometheus").await;
+    let prometheus = scene.proxy.admin("/stats/prometheus").await;
     assert!(prometheus.contains("hoop_filter_approvals_filed_total{} 1"));
     scene.finish(2).await;
 }
 
-#[tokio::test]
-async fn a_decision_is_one_line_with_the_approval_and_without_the_statement() {
-    let scene = Scene::lying().start().await;
+async fn a_decision_is_one_line_with_the_approval_and_without_the_statement(host: Host) {
+    let scene = Scene::lying(host).start().await;
     scene.lies().once(Reply::review(201, false, ID, "PENDING"));
     scene.lies().once(Reply::review(200, true, ID, "EXECUTED"));
     let target = format!("/payments/1?memo={}", scene.marker);
@@ -81,7 +91,7 @@ async fn a_decision_is_one_line_with_the_approval_and_without_the_statement() {
     answer::pending(&scene.post(&target, &scene.body()).await);
     answer::passed(&scene.post(&target, &scene.body()).await);
 
-    let log = scene.envoy.log();
+    let log = scene.proxy.log();
     let decisions: Vec<_> = log
         .lines()
         .filter_map(|line| line.split_once("decision=").map(|(_, rest)| rest))
@@ -96,9 +106,8 @@ async fn a_decision_is_one_line_with_the_approval_and_without_the_statement() {
     scene.finish(1).await;
 }
 
-#[tokio::test]
-async fn a_plane_at_fault_is_named_in_the_log_and_not_to_the_client() {
-    let scene = Scene::lying().start().await;
+async fn a_plane_at_fault_is_named_in_the_log_and_not_to_the_client(host: Host) {
+    let scene = Scene::lying(host).start().await;
     let words = r#"listener "x" is not configured to use approval rule "y""#;
     let refusal = Reply::json(422, &json!({ "message": words }));
     scene.lies().once(refusal);
@@ -107,17 +116,16 @@ async fn a_plane_at_fault_is_named_in_the_log_and_not_to_the_client() {
 
     answer::not_filed(&answer);
     assert!(!answer.text().contains("configured"), "{answer}");
-    let log = scene.envoy.log();
+    let log = scene.proxy.log();
     assert!(log.contains("answered with status 422"), "{log}");
     assert!(log.contains("is not configured to use"), "{log}");
     scene.finish(0).await;
 }
 
-#[tokio::test]
-async fn without_a_token_a_query_secret_needs_a_key_of_its_own() {
+async fn without_a_token_a_query_secret_needs_a_key_of_its_own(host: Host) {
     let mut keyless = policy::shipped();
     keyless["control_plane"]["credential"] = "none".into();
-    let scene = Scene::lying().policy(keyless.clone()).start().await;
+    let scene = Scene::lying(host).policy(keyless.clone()).start().await;
     let refused = scene.post("/payments/1?api_key=first", b"x").await;
     answer::policy_with_status(&refused, 403);
     assert!(!refused.text().contains("first"), "{refused}");
@@ -125,7 +133,7 @@ async fn without_a_token_a_query_secret_needs_a_key_of_its_own() {
     scene.finish(0).await;
 
     keyless["redaction_key_env"] = "HOOP_SIDECAR_TOKEN".into();
-    let scene = Scene::lying().policy(keyless).start().await;
+    let scene = Scene::lying(host).policy(keyless).start().await;
     scene
         .lies()
         .always(Reply::review(201, false, ID, "PENDING"));
@@ -137,9 +145,8 @@ async fn without_a_token_a_query_secret_needs_a_key_of_its_own() {
     scene.finish(0).await;
 }
 
-#[tokio::test]
-async fn with_envoys_own_path_normalisation_on_the_gate_stays_closed() {
-    let scene = Scene::lying()
+async fn with_envoys_own_path_normalisation_on_the_gate_stays_closed(host: Host) {
+    let scene = Scene::lying(host)
         .edit_manager(|manager| {
             manager["normalize_path"] = true.into();
             manager["merge_slashes"] = true.into();
@@ -176,9 +183,8 @@ async fn with_envoys_own_path_normalisation_on_the_gate_stays_closed() {
     scene.finish(0).await;
 }
 
-#[tokio::test]
-async fn a_client_that_leaves_while_the_plane_is_asked_is_counted_and_explained() {
-    let scene = Scene::lying().start().await;
+async fn a_client_that_leaves_while_the_plane_is_asked_is_counted_and_explained(host: Host) {
+    let scene = Scene::lying(host).start().await;
     scene.lies().always(Reply::Hang);
     let mut leaving = scene.connect().await;
     leaving
@@ -195,7 +201,7 @@ async fn a_client_that_leaves_while_the_plane_is_asked_is_counted_and_explained(
         (counter(&scene, "requests_abandoned").await == 1).then_some(())
     })
     .await;
-    let log = scene.envoy.log();
+    let log = scene.proxy.log();
     assert!(
         log.contains("decision=abandoned") && log.contains("its approval is spent"),
         "{log}"
@@ -203,9 +209,8 @@ async fn a_client_that_leaves_while_the_plane_is_asked_is_counted_and_explained(
     scene.finish(0).await;
 }
 
-#[tokio::test]
-async fn an_envoy_that_keeps_the_body_back_is_named_in_the_log() {
-    let scene = Scene::lying()
+async fn an_envoy_that_keeps_the_body_back_is_named_in_the_log(host: Host) {
+    let scene = Scene::lying(host)
         .edit_manager(|manager| {
             manager["http_filters"][0]["typed_config"]["config"]["allow_on_headers_stop_iteration"] =
                 false.into();
@@ -218,7 +223,7 @@ async fn an_envoy_that_keeps_the_body_back_is_named_in_the_log() {
 
     assert_eq!(answer.status, 504, "{answer}");
     let line = wait::until("the gate has said why", async || {
-        let log = scene.envoy.log();
+        let log = scene.proxy.log();
         let line = log
             .lines()
             .find(|line| line.contains("decision=abandoned"))?;

@@ -6,16 +6,25 @@ use std::process::{Output, Stdio};
 
 use hoop_tests::answer;
 use hoop_tests::client::{Answers, Connection};
+use hoop_tests::host::Host;
 use hoop_tests::http1::request;
+use hoop_tests::on_both_hosts;
 use hoop_tests::real_plane::free_port;
 use hoop_tests::scene::Folder;
-use hoop_tests::{binaries, envoy, wait};
+use hoop_tests::{binaries, host, wait};
 use host_sim_cli::bootstrap::Bootstrap;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
-#[tokio::test]
-async fn envoy_accepts_every_bootstrap_that_we_ship() {
+on_both_hosts! {
+    the_host_accepts_every_bootstrap_that_we_ship,
+    the_whole_stack_starts_in_one_command_works_and_stops_without_a_trace,
+    a_taken_port_is_told_in_one_line_that_names_its_flag,
+    a_stop_of_the_whole_stack_keeps_what_was_filed,
+    a_configuration_that_the_gate_refuses_ends_the_stack_with_the_reason,
+}
+
+async fn the_host_accepts_every_bootstrap_that_we_ship(host: Host) {
     let mut checked = 0;
     for file in yaml_files(&binaries::workspace().join("envoy")) {
         let folder = Folder::create();
@@ -27,7 +36,7 @@ async fn envoy_accepts_every_bootstrap_that_we_ship() {
             .set_wasm_module(&binaries::filter_module())
             .expect("the gate's place");
         let token = "hsc_0123456789012345678901234567890123456789";
-        let (accepted, log) = envoy::validate(folder.path(), &bootstrap, token).await;
+        let (accepted, log) = host::validate(host, folder.path(), &bootstrap, token).await;
         assert!(accepted, "{}\n{log}", file.display());
         checked += 1;
     }
@@ -70,15 +79,14 @@ const FLAGS: [&str; 4] = [
     "--admin-listen",
 ];
 
-fn up(ports: &Ports, data: &Path) -> Command {
+fn up(host: Host, ports: &Ports, data: &Path) -> Command {
     let mut command = Command::new(binaries::host_sim());
     command
         .arg("up")
         .args(ports.flags())
         .arg("--data-dir")
         .arg(data)
-        .arg("--envoy")
-        .arg(binaries::envoy())
+        .args(host.up_flags())
         .arg("--wasm")
         .arg(binaries::filter_module())
         .stdin(Stdio::null())
@@ -125,12 +133,13 @@ async fn approvals(plane: u16, data: &Path, arguments: &[&str]) -> Output {
         .expect("host-sim starts")
 }
 
-#[tokio::test]
-async fn the_whole_stack_starts_in_one_command_works_and_stops_without_a_trace() {
+async fn the_whole_stack_starts_in_one_command_works_and_stops_without_a_trace(host: Host) {
     let folder = Folder::create();
     let ports = Ports::free();
     let [gate, plane, ..] = ports.0;
-    let mut child = up(&ports, folder.path()).spawn().expect("host-sim starts");
+    let mut child = up(host, &ports, folder.path())
+        .spawn()
+        .expect("host-sim starts");
     let mut words: Vec<String> = ports
         .0
         .iter()
@@ -175,14 +184,13 @@ async fn the_whole_stack_starts_in_one_command_works_and_stops_without_a_trace()
     }
 }
 
-#[tokio::test]
-async fn a_taken_port_is_told_in_one_line_that_names_its_flag() {
+async fn a_taken_port_is_told_in_one_line_that_names_its_flag(host: Host) {
     for (index, flag) in FLAGS.into_iter().enumerate() {
         let folder = Folder::create();
         let ports = Ports::free();
         let _taken = TcpListener::bind(("127.0.0.1", ports.0[index])).expect("a free port");
 
-        let output = wait::within("host-sim up", up(&ports, folder.path()).output()).await;
+        let output = wait::within("host-sim up", up(host, &ports, folder.path()).output()).await;
 
         let output = output.expect("host-sim starts");
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -206,15 +214,16 @@ async fn a_taken_port_is_told_in_one_line_that_names_its_flag() {
     }
 }
 
-#[tokio::test]
-async fn a_stop_of_the_whole_stack_keeps_what_was_filed() {
+async fn a_stop_of_the_whole_stack_keeps_what_was_filed(host: Host) {
     let folder = Folder::create();
     let ports = Ports::free();
     let [gate, plane, ..] = ports.0;
     let call = request("POST", "/payments/42", &[], Some(b"x"));
     let mut ids = Vec::new();
     for _ in 0..2 {
-        let mut child = up(&ports, folder.path()).spawn().expect("host-sim starts");
+        let mut child = up(host, &ports, folder.path())
+            .spawn()
+            .expect("host-sim starts");
         printed(&mut child, &["Ctrl-C".to_owned()]).await;
         let mut connection =
             Connection::open(([127, 0, 0, 1], gate).into(), Answers::default()).await;
@@ -237,13 +246,12 @@ async fn a_stop_of_the_whole_stack_keeps_what_was_filed() {
     assert_eq!(ids[0], ids[1]);
 }
 
-#[tokio::test]
-async fn a_configuration_that_the_gate_refuses_ends_the_stack_with_the_reason() {
+async fn a_configuration_that_the_gate_refuses_ends_the_stack_with_the_reason(host: Host) {
     let folder = Folder::create();
     let file = folder.path().join("filter.json");
     std::fs::write(&file, "{\"listner_name\": \"a\"}").expect("a file");
     let ports = Ports::free();
-    let output = up(&ports, folder.path())
+    let output = up(host, &ports, folder.path())
         .arg("--filter-config")
         .arg(&file)
         .output();

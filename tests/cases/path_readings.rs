@@ -3,9 +3,15 @@
 
 use std::collections::BTreeSet;
 
+use hoop_tests::host::Host;
 use hoop_tests::http1::request;
 use hoop_tests::lying_plane::Reply;
+use hoop_tests::on_both_hosts;
 use hoop_tests::scene::Scene;
+
+on_both_hosts! {
+    what_passes_has_no_reading_that_needs_an_approval,
+}
 
 const ID: &str = "0f1e2d3c-4b5a-4697-8897-a6b5c4d3e2f1";
 
@@ -60,9 +66,8 @@ const STEPS: [fn(&str) -> String; 6] = [
     |path| path.to_ascii_lowercase(),
 ];
 
-#[tokio::test]
-async fn what_passes_has_no_reading_that_needs_an_approval() {
-    let scene = Scene::lying().start().await;
+async fn what_passes_has_no_reading_that_needs_an_approval(host: Host) {
+    let scene = Scene::lying(host).start().await;
     scene
         .lies()
         .always(Reply::review(201, false, ID, "PENDING"));

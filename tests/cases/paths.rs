@@ -4,11 +4,24 @@
 use hoop_tests::answer;
 use hoop_tests::client::Answer;
 use hoop_tests::client::h2::H2Request;
+use hoop_tests::host::Host;
 use hoop_tests::http1::request;
 use hoop_tests::lying_plane::Reply;
+use hoop_tests::on_both_hosts;
 use hoop_tests::policy;
 use hoop_tests::scene::Scene;
 use serde_json::json;
+
+on_both_hosts! {
+    a_spelling_with_one_reading_is_held_like_the_plain_one,
+    a_spelling_with_two_readings_is_refused_with_400_and_nothing_is_filed,
+    bytes_that_no_path_may_have_never_run,
+    an_absolute_target_is_held_like_its_path,
+    a_method_in_other_letters_does_not_slip_past_its_rule,
+    what_no_rule_holds_goes_on_byte_for_byte,
+    every_entrance_is_guarded_whatever_the_host_or_the_place_on_the_connection,
+    a_deny_rule_holds_for_every_spelling_and_an_allow_rule_only_for_its_own,
+}
 
 const ID: &str = "0f1e2d3c-4b5a-4697-8897-a6b5c4d3e2f1";
 
@@ -131,9 +144,8 @@ const HARMLESS: [&str; 21] = [
     "/caf%e9",
 ];
 
-#[tokio::test]
-async fn a_spelling_with_one_reading_is_held_like_the_plain_one() {
-    let scene = Scene::lying().start().await;
+async fn a_spelling_with_one_reading_is_held_like_the_plain_one(host: Host) {
+    let scene = Scene::lying(host).start().await;
     scene
         .lies()
         .always(Reply::review(201, false, ID, "PENDING"));
@@ -156,9 +168,8 @@ async fn a_spelling_with_one_reading_is_held_like_the_plain_one() {
     scene.finish(0).await;
 }
 
-#[tokio::test]
-async fn a_spelling_with_two_readings_is_refused_with_400_and_nothing_is_filed() {
-    let scene = Scene::lying().start().await;
+async fn a_spelling_with_two_readings_is_refused_with_400_and_nothing_is_filed(host: Host) {
+    let scene = Scene::lying(host).start().await;
     // A plane that says yes to everything: what is asked there is as good as run.
     scene
         .lies()
@@ -185,9 +196,8 @@ fn refused_as_ambiguous(answer: &Answer) -> bool {
     answer.status == 400 && by_us
 }
 
-#[tokio::test]
-async fn bytes_that_no_path_may_have_never_run() {
-    let scene = Scene::lying().start().await;
+async fn bytes_that_no_path_may_have_never_run(host: Host) {
+    let scene = Scene::lying(host).start().await;
     scene
         .lies()
         .always(Reply::review(201, false, ID, "PENDING"));
@@ -217,9 +227,8 @@ async fn bytes_that_no_path_may_have_never_run() {
     scene.finish(0).await;
 }
 
-#[tokio::test]
-async fn an_absolute_target_is_held_like_its_path() {
-    let scene = Scene::lying().start().await;
+async fn an_absolute_target_is_held_like_its_path(host: Host) {
+    let scene = Scene::lying(host).start().await;
     scene
         .lies()
         .always(Reply::review(201, false, ID, "PENDING"));
@@ -234,9 +243,8 @@ async fn an_absolute_target_is_held_like_its_path() {
     scene.finish(0).await;
 }
 
-#[tokio::test]
-async fn a_method_in_other_letters_does_not_slip_past_its_rule() {
-    let scene = Scene::lying().start().await;
+async fn a_method_in_other_letters_does_not_slip_past_its_rule(host: Host) {
+    let scene = Scene::lying(host).start().await;
     scene
         .lies()
         .always(Reply::review(201, false, ID, "PENDING"));
@@ -257,9 +265,8 @@ async fn a_method_in_other_letters_does_not_slip_past_its_rule() {
     scene.finish(0).await;
 }
 
-#[tokio::test]
-async fn what_no_rule_holds_goes_on_byte_for_byte() {
-    let scene = Scene::lying().start().await;
+async fn what_no_rule_holds_goes_on_byte_for_byte(host: Host) {
+    let scene = Scene::lying(host).start().await;
     for target in HARMLESS {
         answer::passed(&scene.send(&request("POST", target, &[], Some(b"x"))).await);
         assert_eq!(scene.upstream.last().start_word(1), target);
@@ -276,9 +283,8 @@ async fn what_no_rule_holds_goes_on_byte_for_byte() {
     scene.finish(2 * HARMLESS.len() + 1).await;
 }
 
-#[tokio::test]
-async fn every_entrance_is_guarded_whatever_the_host_or_the_place_on_the_connection() {
-    let scene = Scene::lying().start().await;
+async fn every_entrance_is_guarded_whatever_the_host_or_the_place_on_the_connection(host: Host) {
+    let scene = Scene::lying(host).start().await;
     scene
         .lies()
         .always(Reply::review(201, false, ID, "PENDING"));
@@ -321,13 +327,12 @@ async fn every_entrance_is_guarded_whatever_the_host_or_the_place_on_the_connect
     scene.finish(5).await;
 }
 
-#[tokio::test]
-async fn a_deny_rule_holds_for_every_spelling_and_an_allow_rule_only_for_its_own() {
+async fn a_deny_rule_holds_for_every_spelling_and_an_allow_rule_only_for_its_own(host: Host) {
     let rules = json!([
         {"match": {"paths": ["/admin/health"]}, "action": "allow"},
         {"match": {"paths": ["/admin/**"]}, "action": "deny", "message": "no admin here"},
     ]);
-    let scene = Scene::lying()
+    let scene = Scene::lying(host)
         .policy(policy::with_rules(rules))
         .start()
         .await;

@@ -3,12 +3,26 @@
 
 use hoop_tests::answer;
 use hoop_tests::client::Answer;
+use hoop_tests::host::Host;
 use hoop_tests::http1::request;
 use hoop_tests::lying_plane::Reply;
+use hoop_tests::on_both_hosts;
 use hoop_tests::policy;
 use hoop_tests::scene::Scene;
 use hoop_tests::wait;
 use serde_json::json;
+
+on_both_hosts! {
+    an_answer_that_is_no_clear_release_refuses_the_call_and_tells_nothing_about_the_plane,
+    a_redirect_of_the_plane_is_not_followed_and_the_token_goes_nowhere_else,
+    only_forward_releases_whatever_the_status_says,
+    a_release_under_200_or_201_passes_and_asks_once,
+    an_id_or_status_with_a_line_break_reaches_no_header,
+    a_plane_that_is_down_refuses_and_works_again_when_it_is_back,
+    a_plane_that_hangs_refuses_after_the_configured_time,
+    a_slow_plane_holds_up_only_the_call_that_waits_for_it,
+    a_cluster_that_the_bootstrap_does_not_have_refuses_each_held_call,
+}
 
 const ID: &str = "0f1e2d3c-4b5a-4697-8897-a6b5c4d3e2f1";
 const JSON: &str = "application/json";
@@ -78,9 +92,10 @@ fn unusable() -> Vec<(&'static str, Reply)> {
     cases
 }
 
-#[tokio::test]
-async fn an_answer_that_is_no_clear_release_refuses_the_call_and_tells_nothing_about_the_plane() {
-    let scene = Scene::lying().start().await;
+async fn an_answer_that_is_no_clear_release_refuses_the_call_and_tells_nothing_about_the_plane(
+    host: Host,
+) {
+    let scene = Scene::lying(host).start().await;
     let body = scene.body();
     let mut wrong = Vec::new();
     for (what, reply) in unusable() {
@@ -106,9 +121,8 @@ async fn an_answer_that_is_no_clear_release_refuses_the_call_and_tells_nothing_a
     scene.finish(1).await;
 }
 
-#[tokio::test]
-async fn a_redirect_of_the_plane_is_not_followed_and_the_token_goes_nowhere_else() {
-    let scene = Scene::lying().start().await;
+async fn a_redirect_of_the_plane_is_not_followed_and_the_token_goes_nowhere_else(host: Host) {
+    let scene = Scene::lying(host).start().await;
     let body = scene.body();
     let elsewhere = scene.upstream.address();
     for status in [301, 302, 303, 307, 308] {
@@ -122,9 +136,8 @@ async fn a_redirect_of_the_plane_is_not_followed_and_the_token_goes_nowhere_else
     scene.finish(0).await;
 }
 
-#[tokio::test]
-async fn only_forward_releases_whatever_the_status_says() {
-    let scene = Scene::lying().start().await;
+async fn only_forward_releases_whatever_the_status_says(host: Host) {
+    let scene = Scene::lying(host).start().await;
     let body = scene.body();
     let not_released = "the statement was not released";
     let cases = [
@@ -168,9 +181,8 @@ async fn only_forward_releases_whatever_the_status_says() {
     scene.finish(0).await;
 }
 
-#[tokio::test]
-async fn a_release_under_200_or_201_passes_and_asks_once() {
-    let scene = Scene::lying().start().await;
+async fn a_release_under_200_or_201_passes_and_asks_once(host: Host) {
+    let scene = Scene::lying(host).start().await;
     let body = scene.body();
     for code in [200, 201] {
         scene
@@ -190,9 +202,8 @@ async fn a_release_under_200_or_201_passes_and_asks_once() {
     scene.finish(2).await;
 }
 
-#[tokio::test]
-async fn an_id_or_status_with_a_line_break_reaches_no_header() {
-    let scene = Scene::lying().start().await;
+async fn an_id_or_status_with_a_line_break_reaches_no_header(host: Host) {
+    let scene = Scene::lying(host).start().await;
     let body = scene.body();
     let evil = [
         "a\r\nx-evil: 1",
@@ -241,9 +252,8 @@ fn no_injection(answer: &Answer) {
     assert!(text.len() < 2_000, "{} bytes of text", text.len());
 }
 
-#[tokio::test]
-async fn a_plane_that_is_down_refuses_and_works_again_when_it_is_back() {
-    let scene = Scene::lying().start().await;
+async fn a_plane_that_is_down_refuses_and_works_again_when_it_is_back(host: Host) {
+    let scene = Scene::lying(host).start().await;
     let body = scene.body();
     scene
         .lies()
@@ -265,11 +275,10 @@ async fn a_plane_that_is_down_refuses_and_works_again_when_it_is_back() {
     scene.finish(1).await;
 }
 
-#[tokio::test]
-async fn a_plane_that_hangs_refuses_after_the_configured_time() {
+async fn a_plane_that_hangs_refuses_after_the_configured_time(host: Host) {
     let mut policy = policy::shipped();
     policy["control_plane"]["timeout_ms"] = 300.into();
-    let scene = Scene::lying().policy(policy).start().await;
+    let scene = Scene::lying(host).policy(policy).start().await;
     let body = scene.body();
     scene.lies().always(Reply::Hang);
 
@@ -287,9 +296,8 @@ async fn a_plane_that_hangs_refuses_after_the_configured_time() {
     scene.finish(1).await;
 }
 
-#[tokio::test]
-async fn a_slow_plane_holds_up_only_the_call_that_waits_for_it() {
-    let scene = Scene::lying().start().await;
+async fn a_slow_plane_holds_up_only_the_call_that_waits_for_it(host: Host) {
+    let scene = Scene::lying(host).start().await;
     scene.lies().always(Reply::Hang);
     let mut waiting = scene.connect().await;
     let call = request("POST", "/payments/42", &[], Some(&scene.body()));
@@ -308,11 +316,10 @@ async fn a_slow_plane_holds_up_only_the_call_that_waits_for_it() {
     scene.finish(5).await;
 }
 
-#[tokio::test]
-async fn a_cluster_that_the_bootstrap_does_not_have_refuses_each_held_call() {
+async fn a_cluster_that_the_bootstrap_does_not_have_refuses_each_held_call(host: Host) {
     let mut policy = policy::shipped();
     policy["control_plane"]["cluster"] = "nowhere".into();
-    let scene = Scene::lying().policy(policy).start().await;
+    let scene = Scene::lying(host).policy(policy).start().await;
 
     answer::not_filed(&scene.post("/payments/42", &scene.body()).await);
     answer::passed(&scene.get("/payments/42").await);

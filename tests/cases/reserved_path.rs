@@ -3,11 +3,31 @@
 use hoop_tests::answer;
 use hoop_tests::client::Answer;
 use hoop_tests::client::h2::H2Request;
+use hoop_tests::host::Host;
 use hoop_tests::http1::request;
 use hoop_tests::lying_plane::{Reply, read_document};
+use hoop_tests::on_both_hosts;
 use hoop_tests::policy::{self, APPROVAL_RULE, LISTENER};
 use hoop_tests::scene::Scene;
 use serde_json::json;
+
+on_both_hosts! {
+    the_status_of_an_approval_is_answered_without_a_credential,
+    both_spellings_and_an_upper_case_or_encoded_id_read_the_same,
+    head_has_the_headers_of_get_and_no_body,
+    other_methods_get_405_with_the_methods_that_are_served,
+    what_is_no_approval_is_not_found_and_the_plane_is_not_asked,
+    an_unknown_id_and_one_of_another_listener_read_the_same,
+    the_plane_is_asked_with_the_canonical_id_and_only_reads,
+    each_status_says_what_to_do_next,
+    a_plane_that_cannot_answer_is_502_without_a_word_about_it,
+    a_plane_that_hangs_is_502_after_the_configured_time,
+    it_is_answered_on_every_request_of_a_connection,
+    a_rule_that_holds_everything_does_not_hold_it,
+    a_detour_that_would_lead_there_is_refused_and_never_reaches_the_upstream,
+    what_only_looks_like_it_goes_on_as_a_normal_call,
+    a_time_that_cannot_be_rendered_is_500,
+}
 
 const ID: &str = "0f1e2d3c-4b5a-4697-8897-a6b5c4d3e2f1";
 const UPPER_ID: &str = "0F1E2D3C-4B5A-4697-8897-A6B5C4D3E2F1";
@@ -25,9 +45,8 @@ fn get(target: &str) -> Vec<u8> {
     request("GET", target, &[], None)
 }
 
-#[tokio::test]
-async fn the_status_of_an_approval_is_answered_without_a_credential() {
-    let scene = Scene::real().start().await;
+async fn the_status_of_an_approval_is_answered_without_a_credential(host: Host) {
+    let scene = Scene::real(host).start().await;
     let id = answer::pending(&scene.post("/payments/42", &scene.body()).await);
 
     let answer = scene.get(&path(&id)).await;
@@ -49,9 +68,8 @@ async fn the_status_of_an_approval_is_answered_without_a_credential() {
     scene.finish(0).await;
 }
 
-#[tokio::test]
-async fn both_spellings_and_an_upper_case_or_encoded_id_read_the_same() {
-    let scene = Scene::real().start().await;
+async fn both_spellings_and_an_upper_case_or_encoded_id_read_the_same(host: Host) {
+    let scene = Scene::real(host).start().await;
     let id = answer::pending(&scene.post("/payments/42", &scene.body()).await);
     let plain = scene.get(&path(&id)).await;
     let encoded: String = id.bytes().map(|byte| format!("%{byte:02x}")).collect();
@@ -74,9 +92,8 @@ async fn both_spellings_and_an_upper_case_or_encoded_id_read_the_same() {
     scene.finish(0).await;
 }
 
-#[tokio::test]
-async fn head_has_the_headers_of_get_and_no_body() {
-    let scene = Scene::real().start().await;
+async fn head_has_the_headers_of_get_and_no_body(host: Host) {
+    let scene = Scene::real(host).start().await;
     let id = answer::pending(&scene.post("/payments/42", &scene.body()).await);
     for target in [path(&id), path(ID), "/.well-known/hoop/x".to_owned()] {
         let mut connection = scene.connect().await;
@@ -107,9 +124,8 @@ async fn head_has_the_headers_of_get_and_no_body() {
     scene.finish(0).await;
 }
 
-#[tokio::test]
-async fn other_methods_get_405_with_the_methods_that_are_served() {
-    let scene = Scene::lying().start().await;
+async fn other_methods_get_405_with_the_methods_that_are_served(host: Host) {
+    let scene = Scene::lying(host).start().await;
     for method in ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND"] {
         for target in [
             path(ID),
@@ -142,9 +158,8 @@ async fn other_methods_get_405_with_the_methods_that_are_served() {
     scene.finish(0).await;
 }
 
-#[tokio::test]
-async fn what_is_no_approval_is_not_found_and_the_plane_is_not_asked() {
-    let scene = Scene::lying().start().await;
+async fn what_is_no_approval_is_not_found_and_the_plane_is_not_asked(host: Host) {
+    let scene = Scene::lying(host).start().await;
     scene.lies().always(Reply::read(ID, "PENDING", LISTENER));
     for target in [
         "/.well-known/hoop/",
@@ -186,9 +201,8 @@ async fn what_is_no_approval_is_not_found_and_the_plane_is_not_asked() {
     scene.finish(0).await;
 }
 
-#[tokio::test]
-async fn an_unknown_id_and_one_of_another_listener_read_the_same() {
-    let scene = Scene::lying().start().await;
+async fn an_unknown_id_and_one_of_another_listener_read_the_same(host: Host) {
+    let scene = Scene::lying(host).start().await;
     scene
         .lies()
         .always(Reply::json(404, &json!({"message": "review not found"})));
@@ -203,9 +217,8 @@ async fn an_unknown_id_and_one_of_another_listener_read_the_same() {
     scene.finish(0).await;
 }
 
-#[tokio::test]
-async fn the_plane_is_asked_with_the_canonical_id_and_only_reads() {
-    let scene = Scene::lying().start().await;
+async fn the_plane_is_asked_with_the_canonical_id_and_only_reads(host: Host) {
+    let scene = Scene::lying(host).start().await;
     scene.lies().always(Reply::read(ID, "PENDING", LISTENER));
     let with_body = request("GET", &path(UPPER_ID), &[], Some(b"ignored"));
     let answer = scene.send(&with_body).await;
@@ -222,9 +235,8 @@ async fn the_plane_is_asked_with_the_canonical_id_and_only_reads() {
     scene.finish(0).await;
 }
 
-#[tokio::test]
-async fn each_status_says_what_to_do_next() {
-    let scene = Scene::lying().start().await;
+async fn each_status_says_what_to_do_next(host: Host) {
+    let scene = Scene::lying(host).start().await;
     let table = [
         ("PENDING", "wait"),
         ("APPROVED", "resend_identical_statement"),
@@ -259,9 +271,8 @@ async fn each_status_says_what_to_do_next() {
     scene.finish(0).await;
 }
 
-#[tokio::test]
-async fn a_plane_that_cannot_answer_is_502_without_a_word_about_it() {
-    let scene = Scene::lying().start().await;
+async fn a_plane_that_cannot_answer_is_502_without_a_word_about_it(host: Host) {
+    let scene = Scene::lying(host).start().await;
     let other = ID.replace('f', "e");
     let read = read_document(ID, "PENDING", LISTENER).to_string();
     let without = |key: &str| {
@@ -325,19 +336,17 @@ async fn a_plane_that_cannot_answer_is_502_without_a_word_about_it() {
     scene.finish(0).await;
 }
 
-#[tokio::test]
-async fn a_plane_that_hangs_is_502_after_the_configured_time() {
+async fn a_plane_that_hangs_is_502_after_the_configured_time(host: Host) {
     let mut policy = policy::shipped();
     policy["control_plane"]["timeout_ms"] = 300.into();
-    let scene = Scene::lying().policy(policy).start().await;
+    let scene = Scene::lying(host).policy(policy).start().await;
     scene.lies().always(Reply::Hang);
     answer::reserved_error(&scene.get(&path(ID)).await, 502, UNREADABLE);
     scene.finish(0).await;
 }
 
-#[tokio::test]
-async fn it_is_answered_on_every_request_of_a_connection() {
-    let scene = Scene::lying().start().await;
+async fn it_is_answered_on_every_request_of_a_connection(host: Host) {
+    let scene = Scene::lying(host).start().await;
     scene.lies().always(Reply::read(ID, "PENDING", LISTENER));
     let harmless = get("/invoices/1");
     let status = get(&path(ID));
@@ -373,10 +382,9 @@ async fn it_is_answered_on_every_request_of_a_connection() {
     scene.finish(6).await;
 }
 
-#[tokio::test]
-async fn a_rule_that_holds_everything_does_not_hold_it() {
+async fn a_rule_that_holds_everything_does_not_hold_it(host: Host) {
     let rules = policy::hold_everything();
-    let scene = Scene::lying()
+    let scene = Scene::lying(host)
         .policy(policy::with_rules(rules))
         .start()
         .await;
@@ -387,9 +395,8 @@ async fn a_rule_that_holds_everything_does_not_hold_it() {
     scene.finish(0).await;
 }
 
-#[tokio::test]
-async fn a_detour_that_would_lead_there_is_refused_and_never_reaches_the_upstream() {
-    let scene = Scene::lying()
+async fn a_detour_that_would_lead_there_is_refused_and_never_reaches_the_upstream(host: Host) {
+    let scene = Scene::lying(host)
         .policy(policy::with_rules(json!([])))
         .start()
         .await;
@@ -441,9 +448,8 @@ fn refused(answer: &Answer) -> bool {
         && has("cache-control", "no-store")
 }
 
-#[tokio::test]
-async fn what_only_looks_like_it_goes_on_as_a_normal_call() {
-    let scene = Scene::lying().start().await;
+async fn what_only_looks_like_it_goes_on_as_a_normal_call(host: Host) {
+    let scene = Scene::lying(host).start().await;
     let targets = [
         "/.well-known/hoop",
         "/.well-known/hoopx/approvals/x",
@@ -463,9 +469,8 @@ async fn what_only_looks_like_it_goes_on_as_a_normal_call() {
     scene.finish(targets.len()).await;
 }
 
-#[tokio::test]
-async fn a_time_that_cannot_be_rendered_is_500() {
-    let scene = Scene::lying().start().await;
+async fn a_time_that_cannot_be_rendered_is_500(host: Host) {
+    let scene = Scene::lying(host).start().await;
     for key in ["created_at", "decided_at", "expires_at"] {
         let mut document = read_document(ID, "APPROVED", LISTENER);
         document[key] = "10000-01-01T00:00:00Z".into();

@@ -1,23 +1,35 @@
 //! Which rule decides: the first that matches, on methods, hosts and paths; without one the call passes.
 
 use hoop_tests::answer;
+use hoop_tests::host::Host;
 use hoop_tests::http1::request;
 use hoop_tests::lying_plane::Reply;
+use hoop_tests::on_both_hosts;
 use hoop_tests::policy::{self, APPROVAL_RULE};
 use hoop_tests::scene::Scene;
 use serde_json::json;
 
+on_both_hosts! {
+    the_first_rule_that_matches_decides,
+    a_denied_call_says_policy_and_asks_nobody,
+    a_rule_for_a_host_holds_in_any_letters_and_with_any_port,
+    a_host_that_can_be_read_in_two_ways_is_refused_where_a_rule_names_hosts,
+    a_rule_with_a_message_says_it_and_names_its_own_approval_rule,
+    a_rule_the_plane_does_not_know_refuses,
+    a_gate_without_a_plane_may_deny_and_answers_503_under_the_reserved_path,
+    a_gate_without_rules_passes_everything_but_the_reserved_path,
+}
+
 const ID: &str = "0f1e2d3c-4b5a-4697-8897-a6b5c4d3e2f1";
 
-#[tokio::test]
-async fn the_first_rule_that_matches_decides() {
+async fn the_first_rule_that_matches_decides(host: Host) {
     let rules = json!([
         {"name": "dry-runs", "match": {"paths": ["/payments/dry-run"]}, "action": "allow"},
         {"name": "no-refunds", "match": {"paths": ["/payments/*/refund"]}, "action": "deny"},
         {"name": "payments", "match": {"paths": ["/payments/**"]}, "action": "require_approval", "approval_rule": APPROVAL_RULE},
         {"name": "never-reached", "match": {"paths": ["/payments/**"]}, "action": "allow"},
     ]);
-    let scene = Scene::lying()
+    let scene = Scene::lying(host)
         .policy(policy::with_rules(rules))
         .start()
         .await;
@@ -36,10 +48,9 @@ async fn the_first_rule_that_matches_decides() {
     scene.finish(2).await;
 }
 
-#[tokio::test]
-async fn a_denied_call_says_policy_and_asks_nobody() {
+async fn a_denied_call_says_policy_and_asks_nobody(host: Host) {
     let rules = json!([{"match": {"methods": ["DELETE"]}, "action": "deny"}]);
-    let scene = Scene::lying()
+    let scene = Scene::lying(host)
         .policy(policy::with_rules(rules))
         .start()
         .await;
@@ -55,10 +66,9 @@ async fn a_denied_call_says_policy_and_asks_nobody() {
     scene.finish(1).await;
 }
 
-#[tokio::test]
-async fn a_rule_for_a_host_holds_in_any_letters_and_with_any_port() {
+async fn a_rule_for_a_host_holds_in_any_letters_and_with_any_port(host: Host) {
     let rules = json!([{"match": {"hosts": ["pay.example"]}, "action": "require_approval", "approval_rule": APPROVAL_RULE}]);
-    let scene = Scene::lying()
+    let scene = Scene::lying(host)
         .policy(policy::with_rules(rules))
         .start()
         .await;
@@ -74,10 +84,9 @@ async fn a_rule_for_a_host_holds_in_any_letters_and_with_any_port() {
     scene.finish(1).await;
 }
 
-#[tokio::test]
-async fn a_host_that_can_be_read_in_two_ways_is_refused_where_a_rule_names_hosts() {
+async fn a_host_that_can_be_read_in_two_ways_is_refused_where_a_rule_names_hosts(host: Host) {
     let rules = json!([{"match": {"hosts": ["pay.example"]}, "action": "require_approval", "approval_rule": APPROVAL_RULE}]);
-    let scene = Scene::lying()
+    let scene = Scene::lying(host)
         .policy(policy::with_rules(rules))
         .start()
         .await;
@@ -99,12 +108,11 @@ async fn a_host_that_can_be_read_in_two_ways_is_refused_where_a_rule_names_hosts
     scene.finish(0).await;
 }
 
-#[tokio::test]
-async fn a_rule_with_a_message_says_it_and_names_its_own_approval_rule() {
+async fn a_rule_with_a_message_says_it_and_names_its_own_approval_rule(host: Host) {
     let rules = json!([{
         "match": {"paths": ["/wires/*"]}, "action": "require_approval", "approval_rule": "wire-approvers", "message": "a wire transfer",
     }]);
-    let scene = Scene::lying()
+    let scene = Scene::lying(host)
         .policy(policy::with_rules(rules))
         .start()
         .await;
@@ -124,10 +132,9 @@ async fn a_rule_with_a_message_says_it_and_names_its_own_approval_rule() {
     scene.finish(0).await;
 }
 
-#[tokio::test]
-async fn a_rule_the_plane_does_not_know_refuses() {
+async fn a_rule_the_plane_does_not_know_refuses(host: Host) {
     let rules = json!([{"action": "require_approval", "approval_rule": "nobody"}]);
-    let scene = Scene::real()
+    let scene = Scene::real(host)
         .policy(policy::with_rules(rules))
         .start()
         .await;
@@ -138,15 +145,14 @@ async fn a_rule_the_plane_does_not_know_refuses() {
     scene.finish(0).await;
 }
 
-#[tokio::test]
-async fn a_gate_without_a_plane_may_deny_and_answers_503_under_the_reserved_path() {
+async fn a_gate_without_a_plane_may_deny_and_answers_503_under_the_reserved_path(host: Host) {
     let rules = json!([{"match": {"paths": ["/admin/**"]}, "action": "deny"}]);
     let mut policy = policy::with_rules(rules);
     policy
         .as_object_mut()
         .expect("an object")
         .remove("control_plane");
-    let scene = Scene::lying().policy(policy).start().await;
+    let scene = Scene::lying(host).policy(policy).start().await;
 
     answer::policy_with_status(&scene.get("/admin/x").await, 403);
     answer::passed(&scene.get("/x").await);
@@ -166,9 +172,8 @@ async fn a_gate_without_a_plane_may_deny_and_answers_503_under_the_reserved_path
     scene.finish(1).await;
 }
 
-#[tokio::test]
-async fn a_gate_without_rules_passes_everything_but_the_reserved_path() {
-    let scene = Scene::lying()
+async fn a_gate_without_rules_passes_everything_but_the_reserved_path(host: Host) {
+    let scene = Scene::lying(host)
         .policy(policy::with_rules(json!([])))
         .start()
         .await;

@@ -1,17 +1,28 @@
 //! Targets and secrets in the statement: the target is filed as it was sent, credentials in a query are shown to nobody.
 
 use hoop_tests::answer;
+use hoop_tests::host::Host;
 use hoop_tests::http1::request;
 use hoop_tests::lying_plane::Reply;
+use hoop_tests::on_both_hosts;
 use hoop_tests::policy;
 use hoop_tests::scene::{Scene, SceneBuilder};
 use serde_json::json;
 
+on_both_hosts! {
+    the_target_is_filed_and_run_byte_for_byte,
+    an_absolute_target_is_filed_as_its_path,
+    a_credential_in_the_query_is_shown_to_nobody_and_reaches_the_upstream,
+    two_secrets_never_share_an_approval_and_one_secret_always_has_the_same,
+    a_parameter_that_the_operator_calls_sensitive_is_redacted_too,
+    the_filing_names_listener_rule_and_nothing_of_the_headers,
+    the_path_prefix_of_the_plane_is_kept,
+}
+
 const ID: &str = "0f1e2d3c-4b5a-4697-8897-a6b5c4d3e2f1";
 
-#[tokio::test]
-async fn the_target_is_filed_and_run_byte_for_byte() {
-    let scene = Scene::lying()
+async fn the_target_is_filed_and_run_byte_for_byte(host: Host) {
+    let scene = Scene::lying(host)
         .policy(policy::with_rules(policy::hold_everything()))
         .start()
         .await;
@@ -60,9 +71,8 @@ async fn the_target_is_filed_and_run_byte_for_byte() {
     scene.finish(targets.len()).await;
 }
 
-#[tokio::test]
-async fn an_absolute_target_is_filed_as_its_path() {
-    let scene = Scene::lying().start().await;
+async fn an_absolute_target_is_filed_as_its_path(host: Host) {
+    let scene = Scene::lying(host).start().await;
     scene
         .lies()
         .always(Reply::review(201, false, ID, "PENDING"));
@@ -78,9 +88,8 @@ async fn an_absolute_target_is_filed_as_its_path() {
     scene.finish(0).await;
 }
 
-#[tokio::test]
-async fn a_credential_in_the_query_is_shown_to_nobody_and_reaches_the_upstream() {
-    let scene = Scene::lying().start().await;
+async fn a_credential_in_the_query_is_shown_to_nobody_and_reaches_the_upstream(host: Host) {
+    let scene = Scene::lying(host).start().await;
     let keys = [
         "access_token",
         "api_key",
@@ -118,13 +127,12 @@ async fn a_credential_in_the_query_is_shown_to_nobody_and_reaches_the_upstream()
         );
         assert_eq!(scene.upstream.last().start_word(1), target);
     }
-    assert!(!scene.envoy.log().contains("S3cretValue"));
+    assert!(!scene.proxy.log().contains("S3cretValue"));
     scene.finish(keys.len()).await;
 }
 
-#[tokio::test]
-async fn two_secrets_never_share_an_approval_and_one_secret_always_has_the_same() {
-    let scene = Scene::real().start().await;
+async fn two_secrets_never_share_an_approval_and_one_secret_always_has_the_same(host: Host) {
+    let scene = Scene::real(host).start().await;
     let body = scene.body();
     let post = async |query: &str| {
         answer::pending(&scene.post(&format!("/payments/42?{query}"), &body).await)
@@ -152,9 +160,8 @@ async fn two_secrets_never_share_an_approval_and_one_secret_always_has_the_same(
     scene.finish(1).await;
 }
 
-#[tokio::test]
-async fn a_parameter_that_the_operator_calls_sensitive_is_redacted_too() {
-    let scene = scene_with("sensitive_query_params", json!(["pin"]))
+async fn a_parameter_that_the_operator_calls_sensitive_is_redacted_too(host: Host) {
+    let scene = scene_with(host, "sensitive_query_params", json!(["pin"]))
         .start()
         .await;
     scene
@@ -175,9 +182,8 @@ async fn a_parameter_that_the_operator_calls_sensitive_is_redacted_too() {
     scene.finish(0).await;
 }
 
-#[tokio::test]
-async fn the_filing_names_listener_rule_and_nothing_of_the_headers() {
-    let scene = Scene::lying().start().await;
+async fn the_filing_names_listener_rule_and_nothing_of_the_headers(host: Host) {
+    let scene = Scene::lying(host).start().await;
     scene
         .lies()
         .always(Reply::review(201, false, ID, "PENDING"));
@@ -207,11 +213,10 @@ async fn the_filing_names_listener_rule_and_nothing_of_the_headers() {
     scene.finish(0).await;
 }
 
-#[tokio::test]
-async fn the_path_prefix_of_the_plane_is_kept() {
+async fn the_path_prefix_of_the_plane_is_kept(host: Host) {
     let mut policy = policy::shipped();
     policy["control_plane"]["path_prefix"] = "/hoop".into();
-    let scene = Scene::lying().policy(policy).start().await;
+    let scene = Scene::lying(host).policy(policy).start().await;
     scene
         .lies()
         .always(Reply::review(201, false, ID, "PENDING"));
@@ -230,6 +235,6 @@ async fn the_path_prefix_of_the_plane_is_kept() {
     scene.finish(0).await;
 }
 
-fn scene_with(key: &str, value: serde_json::Value) -> SceneBuilder {
-    Scene::lying().policy(policy::with(key, value))
+fn scene_with(host: Host, key: &str, value: serde_json::Value) -> SceneBuilder {
+    Scene::lying(host).policy(policy::with(key, value))
 }

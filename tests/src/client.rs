@@ -24,6 +24,8 @@ pub struct Answer {
     pub headers: Vec<(String, Vec<u8>)>,
     /// The body.
     pub body: Vec<u8>,
+    /// Trailer fields in order, names in lower case.
+    pub trailers: Vec<(String, Vec<u8>)>,
 }
 
 impl Answer {
@@ -66,6 +68,7 @@ impl From<Message> for Answer {
             status: message.status(),
             headers: message.headers.into_iter().map(lower).collect(),
             body: message.body,
+            trailers: message.trailers.into_iter().map(lower).collect(),
         }
     }
 }

@@ -1,8 +1,9 @@
-//! The harness of the end-to-end cases: real Envoy with the built filter, a plane, an upstream that remembers every byte, and clients.
+//! The harness of the end-to-end cases: a host with the built filter, a plane, an upstream that remembers every byte, and clients.
 //!
+//! * [`case`] runs each case on real Envoy and on the simulator, [`differences`] is where the two may differ.
 //! * [`scene`] builds one such arrangement for one case, checks what must hold in every case and, on a failure, prints everything.
 //! * [`client`] sends requests byte for byte, [`http1`] is the message format that both ends of a scene read.
-//! * [`upstream`], [`lying_plane`] and [`real_plane`] are the other parties, [`envoy`] the process between them.
+//! * [`upstream`], [`lying_plane`] and [`real_plane`] are the other parties, [`host`] the process between them.
 //! * [`answer`] says what an answer of the gate has to look like.
 //!
 //! The filter is known here only as the file `hoop_filter.wasm`, the plane only as the command `host-sim`: no case reaches into
@@ -10,8 +11,11 @@
 
 pub mod answer;
 pub mod binaries;
+pub mod case;
 pub mod client;
-pub mod envoy;
+pub mod differences;
+pub mod guests;
+pub mod host;
 pub mod http1;
 pub mod lying_plane;
 pub mod policy;

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -28,6 +29,8 @@ pub struct LyingPlane {
 pub enum Reply {
     /// Answers with these bytes and keeps the connection.
     Raw(Vec<u8>),
+    /// Answers with these pieces, each in a write of its own after a short while, and keeps the connection.
+    Slow(Vec<Vec<u8>>),
     /// Sends these bytes and closes the connection.
     Truncated(Vec<u8>),
     /// Never answers.
@@ -79,6 +82,17 @@ impl LyingPlane {
     /// Every call so far, oldest first.
     pub fn calls(&self) -> Vec<Message> {
         locked(&self.state).calls.clone()
+    }
+
+    /// Every call but the first `count`, oldest first.
+    pub fn calls_after(&self, count: usize) -> Vec<Message> {
+        let state = locked(&self.state);
+        state.calls.get(count..).unwrap_or_default().to_vec()
+    }
+
+    /// How many calls came so far.
+    pub fn call_count(&self) -> usize {
+        locked(&self.state).calls.len()
     }
 
     /// The statements that were filed so far, decoded.
@@ -205,6 +219,14 @@ async fn serve(stream: TcpStream, state: Arc<Mutex<State>>) {
                     return;
                 }
             }
+            Reply::Slow(pieces) => {
+                for piece in pieces {
+                    tokio::time::sleep(PAUSE).await;
+                    if write.write_all(&piece).await.is_err() {
+                        return;
+                    }
+                }
+            }
             Reply::Truncated(bytes) => {
                 let _peer_may_be_gone = write.write_all(&bytes).await;
                 return;
@@ -217,3 +239,6 @@ async fn serve(stream: TcpStream, state: Arc<Mutex<State>>) {
 fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+/// Long enough for each piece to be read by itself, short against every time-out.
+const PAUSE: Duration = Duration::from_millis(5);

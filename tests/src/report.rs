@@ -17,8 +17,8 @@ pub struct Report<'a> {
     pub plane: &'a [Message],
     /// The log of a real plane.
     pub plane_log: &'a str,
-    /// The log of Envoy and the filter.
-    pub envoy_log: &'a str,
+    /// The log of the host and the filter.
+    pub host_log: &'a str,
 }
 
 impl std::fmt::Display for Report<'_> {
@@ -32,7 +32,7 @@ impl std::fmt::Display for Report<'_> {
         messages(&mut text, "the upstream got", self.upstream);
         messages(&mut text, "the plane was asked", self.plane);
         section(&mut text, "plane log", self.plane_log);
-        section(&mut text, "Envoy log (its end)", tail(self.envoy_log));
+        section(&mut text, "log of the host (its end)", tail(self.host_log));
         out.write_str(&text)
     }
 }

@@ -1,4 +1,4 @@
-//! One scene: agent, Envoy with the gate, plane and upstream, for one case.
+//! One scene: agent, host with the gate, plane and upstream, for one case.
 //!
 //! A case ends with [`Scene::finish`], which checks what must hold whatever the case is about: the number of requests that
 //! the upstream got, no crash in the gate, no secret in an answer or a log. A failing case prints the whole scene.
@@ -13,7 +13,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::client::h2::H2Connection;
 use crate::client::{Answer, Answers, Connection, curl};
-use crate::envoy::{Envoy, Launch, Refused};
+use crate::host::{Host, Launch, Proxy, Refused};
 use crate::lying_plane::LyingPlane;
 use crate::real_plane::RealPlane;
 use crate::report::Report;
@@ -34,20 +34,23 @@ type Edit = Box<dyn FnOnce(&mut Value)>;
 
 /// How a scene is built.
 pub struct SceneBuilder {
+    host: Host,
     policy: Value,
     plane: PlaneKind,
     concurrency: u32,
+    token: Option<String>,
     edits: Vec<Edit>,
 }
 
 /// A running scene.
 pub struct Scene {
     /// The process with the gate.
-    pub envoy: Envoy,
+    pub proxy: Proxy,
     /// The service behind the gate.
     pub upstream: Upstream,
     /// A word that no other scene uses. Put it into bodies: it must never come back in an answer or a log.
     pub marker: String,
+    host: Host,
     plane: Plane,
     policy: String,
     bootstrap: Bootstrap,
@@ -65,18 +68,18 @@ enum Plane {
 
 impl Scene {
     /// A scene with the shipped policy, a real plane and one worker.
-    pub fn real() -> SceneBuilder {
-        SceneBuilder::new(PlaneKind::Real)
+    pub fn real(host: Host) -> SceneBuilder {
+        SceneBuilder::new(host, PlaneKind::Real)
     }
 
     /// A scene with the shipped policy, a lying plane and one worker.
-    pub fn lying() -> SceneBuilder {
-        SceneBuilder::new(PlaneKind::Lying)
+    pub fn lying(host: Host) -> SceneBuilder {
+        SceneBuilder::new(host, PlaneKind::Lying)
     }
 
     /// Where agents connect.
     pub fn address(&self) -> SocketAddr {
-        self.envoy.listener()
+        self.proxy.listener()
     }
 
     /// The lying plane of this scene.
@@ -103,22 +106,23 @@ impl Scene {
         }
     }
 
-    /// Another Envoy with the same configuration: a replica, with the same plane and the same upstream.
-    pub async fn replica(&self) -> Envoy {
+    /// Another host with the same configuration: a replica, with the same plane and the same upstream.
+    pub async fn replica(&self) -> Proxy {
         let dir = self.dir.path().join("replica");
         std::fs::create_dir_all(&dir).expect("a folder in the case's folder");
         let launch = Launch {
+            host: self.host,
             dir: &dir,
             bootstrap: &self.bootstrap,
             concurrency: 2,
             token: Some(&self.token),
         };
-        Envoy::start(launch).await.expect("a second Envoy")
+        Proxy::start(launch).await.expect("a second host")
     }
 
-    /// A new HTTP/1.1 connection to `envoy`, one of this scene.
-    pub async fn connect_to(&self, envoy: &Envoy) -> Connection {
-        Connection::open(envoy.listener(), self.answers.clone()).await
+    /// A new HTTP/1.1 connection to `proxy`, one of this scene.
+    pub async fn connect_to(&self, proxy: &Proxy) -> Connection {
+        Connection::open(proxy.listener(), self.answers.clone()).await
     }
 
     /// Asserts that neither the sidecar token nor a statement's body stands in `text`, which `what` wrote.
@@ -136,6 +140,11 @@ impl Scene {
     /// A new HTTP/2 connection to the gate.
     pub async fn connect_h2(&self) -> H2Connection {
         H2Connection::open(self.address(), self.answers.clone()).await
+    }
+
+    /// Where every exchange is noted, for clients that a case brings itself.
+    pub fn answers(&self) -> &Answers {
+        &self.answers
     }
 
     /// Sends `request` on a connection of its own.
@@ -192,18 +201,15 @@ impl Scene {
             );
         }
         self.check_answers();
-        self.envoy.stop().await;
+        self.proxy.stop().await;
         self.check_log();
         self.finished = true;
     }
 
-    /// Waits until Envoy holds no request any more, so that whatever it was to send has been sent.
-    async fn idle(&self) {
-        wait::until("Envoy has ended every request", async || {
-            let active = "http.billing_api.downstream_rq_active";
-            let upstream = "cluster.billing_upstream.upstream_rq_active";
-            let active = self.envoy.stat(active).await + self.envoy.stat(upstream).await;
-            (active == 0).then_some(())
+    /// Waits until the host holds no request any more, so that whatever it was to send has been sent.
+    pub async fn idle(&self) {
+        wait::until("the host has ended every request", async || {
+            (self.proxy.active_requests().await == 0).then_some(())
         })
         .await;
     }
@@ -232,8 +238,8 @@ impl Scene {
     }
 
     fn check_log(&self) {
-        let log = self.envoy.log();
-        self.assert_discreet("Envoy's log", &log);
+        let log = self.proxy.log();
+        self.assert_discreet("the host's log", &log);
         for line in log.lines() {
             let crash = CRASHES.iter().any(|sign| line.contains(sign));
             assert!(!crash, "the gate crashed: {line}");
@@ -251,7 +257,7 @@ impl Scene {
             upstream: &self.upstream.requests(),
             plane: &calls,
             plane_log: &plane_log,
-            envoy_log: &self.envoy.log(),
+            host_log: &self.proxy.log(),
         };
         report.to_string()
     }
@@ -268,11 +274,13 @@ impl Drop for Scene {
 }
 
 impl SceneBuilder {
-    fn new(plane: PlaneKind) -> SceneBuilder {
+    fn new(host: Host, plane: PlaneKind) -> SceneBuilder {
         SceneBuilder {
+            host,
             policy: policy::shipped(),
             plane,
             concurrency: 1,
+            token: None,
             edits: Vec::new(),
         }
     }
@@ -283,9 +291,15 @@ impl SceneBuilder {
         self
     }
 
-    /// Starts Envoy with so many workers.
+    /// Starts the host with so many workers.
     pub fn workers(mut self, concurrency: u32) -> SceneBuilder {
         self.concurrency = concurrency;
+        self
+    }
+
+    /// Gives the gate this sidecar token instead of one of its own, which a real plane would not take.
+    pub fn token(mut self, token: &str) -> SceneBuilder {
+        self.token = Some(token.to_owned());
         self
     }
 
@@ -309,7 +323,8 @@ impl SceneBuilder {
         let dir = Folder::create();
         let (plane, token) = match self.plane {
             PlaneKind::Lying => {
-                let token = format!("hsc_{}_{}", "T".repeat(40), dir.name());
+                let own = || format!("hsc_{}_{}", "T".repeat(40), dir.name());
+                let token = self.token.unwrap_or_else(own);
                 (Plane::Lying(LyingPlane::start().await), token)
             }
             PlaneKind::Real => {
@@ -329,20 +344,22 @@ impl SceneBuilder {
         }
         let bootstrap = bootstrap(&policy, plane_address, upstream.address(), self.edits);
         let launch = Launch {
+            host: self.host,
             dir: dir.path(),
             bootstrap: &bootstrap,
             concurrency: self.concurrency,
             token: Some(&token),
         };
         let policy = format!("{policy:#}");
-        let envoy = match Envoy::start(launch).await {
-            Ok(envoy) => envoy,
+        let proxy = match Proxy::start(launch).await {
+            Ok(proxy) => proxy,
             Err(Refused { error, log }) => {
                 panic!("{error}\n--- plugin configuration\n{policy}\n{log}")
             }
         };
         Scene {
-            envoy,
+            proxy,
+            host: self.host,
             upstream,
             marker: format!("memo-{}-only-for-the-upstream", dir.name()),
             plane,
@@ -415,7 +432,7 @@ impl Drop for Folder {
 }
 
 static NEXT_FOLDER: AtomicU32 = AtomicU32::new(0);
-/// Bounds how many scenes run at once: each is an Envoy with its own V8.
+/// Bounds how many scenes run at once: each is a host with its own engine.
 static TURNS: Semaphore = Semaphore::const_new(4);
 
 const MANAGER: &str = "/static_resources/listeners/0/filter_chains/0/filters/0/typed_config";

@@ -23,6 +23,10 @@ pub enum Reaction {
     Answer,
     /// Answers 503, which clients like to have retried.
     Fail,
+    /// Answers with these bytes and keeps the connection.
+    Raw(&'static [u8]),
+    /// Answers with these bytes and closes the connection.
+    RawAndClose(&'static [u8]),
     /// Closes the connection without an answer.
     Hangup,
 }
@@ -65,6 +69,17 @@ impl Upstream {
     /// Every request so far that came in whole, oldest first.
     pub fn requests(&self) -> Vec<Message> {
         locked(&self.seen).requests.clone()
+    }
+
+    /// Every whole request but the first `count`, oldest first.
+    pub fn requests_after(&self, count: usize) -> Vec<Message> {
+        let seen = locked(&self.seen);
+        seen.requests.get(count..).unwrap_or_default().to_vec()
+    }
+
+    /// How many requests came in whole so far.
+    pub fn request_count(&self) -> usize {
+        locked(&self.seen).requests.len()
     }
 
     /// The newest request.
@@ -111,9 +126,11 @@ async fn serve(stream: TcpStream, seen: Arc<Mutex<Seen>>) {
             Reaction::Answer if head => ANSWER_HEAD,
             Reaction::Answer => ANSWER,
             Reaction::Fail => FAILURE,
+            Reaction::Raw(bytes) | Reaction::RawAndClose(bytes) => bytes,
             Reaction::Hangup => return,
         };
-        if write.write_all(answer).await.is_err() {
+        let closes = matches!(reaction, Reaction::RawAndClose(_));
+        if write.write_all(answer).await.is_err() || closes {
             return;
         }
     }

@@ -1,12 +1,19 @@
 //! The flags of `host-sim`: types and help texts only, no behaviour. Every address and path can also be set by a variable.
 
+mod proxy;
+
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-/// A local Control Plane, and the approval gate on a real Envoy in one command.
+pub use proxy::{
+    ClusterArgument, FilterArguments, LevelArgument, Mode, PolicyArgument, ProtocolArgument,
+    ProxyArguments, UPSTREAM,
+};
+
+/// A local Control Plane, the approval gate in one command, and a proxy that runs any proxy-wasm filter without Envoy.
 #[derive(Debug, Parser)]
 #[command(name = "host-sim", version, max_term_width = 100)]
 pub struct Arguments {
@@ -18,8 +25,10 @@ pub struct Arguments {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Start a demo upstream, the plane and Envoy with the filter; Ctrl-C stops all three.
+    /// Start a demo upstream, the plane and Envoy (or the simulator) with the filter; Ctrl-C stops all three.
     Up(UpArguments),
+    /// Run a proxy-wasm filter in front of an upstream as Envoy would, without Envoy.
+    Proxy(Box<ProxyArguments>),
     /// Run the plane alone.
     Plane(PlaneArguments),
     /// List and decide approval requests.
@@ -43,6 +52,9 @@ pub struct ExecChildArguments {
 /// Flags of `host-sim up`.
 #[derive(Args, Debug)]
 pub struct UpArguments {
+    /// What runs the filter.
+    #[arg(long, value_enum, env = "HOST_SIM_HOST", default_value_t = HostArgument::Envoy)]
+    pub host: HostArgument,
     /// Where Envoy listens for calls.
     #[arg(
         long,
@@ -103,6 +115,15 @@ pub struct UpArguments {
         default_value = "target/wasm32-wasip1/release/hoop_filter.wasm"
     )]
     pub wasm: PathBuf,
+}
+
+/// What runs the filter in `up`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub enum HostArgument {
+    /// A real Envoy.
+    Envoy,
+    /// The simulator, `host-sim proxy`, which needs no Envoy.
+    Sim,
 }
 
 /// Flags of `host-sim plane`.

@@ -5,6 +5,7 @@ mod copyable;
 mod exec_child;
 mod plane;
 mod ports;
+mod proxy;
 mod signals;
 mod up;
 
@@ -16,6 +17,7 @@ pub async fn run(command: &Command) -> Result<(), Failure> {
     match command {
         Command::Up(arguments) => up::run(arguments).await,
         Command::Plane(arguments) => plane::run(arguments).await,
+        Command::Proxy(arguments) => proxy::run(arguments).await,
         Command::Approvals(arguments) => approvals::run(arguments).await,
         Command::ExecChild(arguments) => exec_child::run(arguments),
     }

@@ -49,6 +49,15 @@ impl Failure {
         }
     }
 
+    /// As [`told`](Failure::told), with `hint` where the error's text has no remedy of its own.
+    pub fn told_or(error: &dyn Error, hint: &str) -> Failure {
+        let mut failure = Failure::told(error);
+        if !failure.message.contains("hint: ") {
+            failure.hint.get_or_insert_with(|| one_line(&hint));
+        }
+        failure
+    }
+
     /// Something that should not happen.
     pub fn ours(message: impl fmt::Display) -> Failure {
         Failure {
@@ -147,6 +156,20 @@ mod tests {
     #[derive(Debug, thiserror::Error)]
     #[error("plane.yaml: name is \"\"\nhint: write a plain name")]
     struct Told(#[source] std::io::Error);
+
+    #[test]
+    fn a_hint_is_added_only_where_there_is_none() {
+        for (text, expected) in [
+            ("it refused", "it refused; hint: mend it"),
+            (
+                "it logged: no; hint: write a name",
+                "it logged: no; hint: write a name",
+            ),
+        ] {
+            let failure = Failure::told_or(&std::io::Error::other(text), "mend it");
+            assert_eq!(failure.to_string(), expected);
+        }
+    }
 
     #[test]
     fn a_told_failure_keeps_its_own_hint_behind_its_cause() {

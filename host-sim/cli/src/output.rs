@@ -20,6 +20,11 @@ pub fn progress(line: impl Display) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
+/// Writes finished log lines to stderr in one piece, so that lines of several threads and of a child with the same file stay whole.
+pub fn log(lines: &str) {
+    let _ = io::stderr().lock().write_all(lines.as_bytes());
+}
+
 /// Prints a failure to stderr and gives its exit code: 1 = the user can mend it, 2 = it should not happen.
 pub fn failure(failure: &Failure) -> ExitCode {
     progress(format_args!("error: {failure}"));

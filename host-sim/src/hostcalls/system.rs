@@ -48,7 +48,10 @@ pub(super) fn set_tick_period(guest: &mut Guest<'_, '_>, period: u32) -> Answer 
 
 pub(super) fn set_effective_context(guest: &mut Guest<'_, '_>, context: u32) -> Answer {
     let state = guest.state_mut();
-    if !state.contexts.contains_key(&context) && !state.roots.contains_key(&context) {
+    // 0 means the callback's own context again.
+    let known =
+        context == 0 || state.contexts.contains_key(&context) || state.roots.contains_key(&context);
+    if !known {
         return Err(Status::BadArgument.into());
     }
     state.effective = context;

@@ -91,6 +91,15 @@ pub struct GrpcCall {
     id: CalloutId,
 }
 
+impl fmt::Debug for GrpcCall {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("GrpcCall")
+            .field("token", &self.id.token())
+            .finish_non_exhaustive()
+    }
+}
+
 impl GrpcCall {
     pub(super) fn open_ones(driver: &Rc<RefCell<Driver>>) -> Vec<GrpcCall> {
         let open = driver.borrow().open_grpc_calls();

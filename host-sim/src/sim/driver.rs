@@ -65,10 +65,6 @@ impl Driver {
         }
     }
 
-    pub(super) fn host(&self) -> &Host {
-        &self.host
-    }
-
     pub(super) fn workers(&self) -> &[Worker] {
         self.topology.workers()
     }

@@ -29,7 +29,8 @@ const BAD_DESCRIPTOR: Errno = 8;
 const FAULT: Errno = 21;
 const INVALID: Errno = 28;
 const NO_ENTRY: Errno = 44;
-const NOT_SUPPORTED: Errno = 52;
+const NOT_IMPLEMENTED: Errno = 52;
+const NOT_SUPPORTED: Errno = 58;
 
 /// More random bytes than this are refused, as in Envoy.
 const MAX_RANDOM_BYTES: u32 = 64 * 1024;
@@ -54,27 +55,28 @@ macro_rules! wasi {
 wasi! {
     "args_get" (_argv: u32, _buffer: u32) => |_, _, _| Ok(SUCCESS);
     "args_sizes_get" (count_out: u32, size_out: u32) => |guest, count_out, size_out| sizes(guest, count_out, size_out, 0, 0);
+    "clock_res_get" (_clock: u32, _out: u32) => |_, _, _| Ok(SUCCESS);
     "clock_time_get" (clock: u32, _precision: u64, time_out: u32) => |guest, clock, _, time_out| time(guest, clock, time_out);
     "environ_get" (array: u32, buffer: u32) => environment;
     "environ_sizes_get" (count_out: u32, size_out: u32) => environment_sizes;
-    "fd_close" (_fd: u32) => |_, _| Ok(NOT_SUPPORTED);
+    "fd_close" (_fd: u32) => |_, _| Ok(SUCCESS);
     "fd_fdstat_get" (fd: u32, out: u32) => descriptor_status;
-    "fd_fdstat_set_flags" (_fd: u32, _flags: u32) => |_, _, _| Ok(NOT_SUPPORTED);
-    "fd_prestat_dir_name" (_fd: u32, _path: u32, _size: u32) => |_, _, _, _| Ok(NOT_SUPPORTED);
+    "fd_fdstat_set_flags" (_fd: u32, _flags: u32) => |_, _, _| Ok(NOT_IMPLEMENTED);
+    "fd_prestat_dir_name" (_fd: u32, _path: u32, _size: u32) => |_, _, _, _| Ok(NOT_IMPLEMENTED);
     "fd_prestat_get" (_fd: u32, _out: u32) => |_, _, _| Ok(BAD_DESCRIPTOR);
-    "fd_read" (_fd: u32, _vectors: u32, _count: u32, _out: u32) => |_, _, _, _, _| Ok(NOT_SUPPORTED);
-    "fd_readdir" (_fd: u32, _buffer: u32, _size: u32, _cookie: u64, _out: u32) => |_, _, _, _, _, _| Ok(NOT_SUPPORTED);
-    "fd_seek" (_fd: u32, _offset: i64, _whence: u32, _out: u32) => |_, _, _, _, _| Ok(NOT_SUPPORTED);
+    "fd_read" (_fd: u32, _vectors: u32, _count: u32, _out: u32) => |_, _, _, _, _| Ok(NOT_IMPLEMENTED);
+    "fd_readdir" (_fd: u32, _buffer: u32, _size: u32, _cookie: u64, _out: u32) => |_, _, _, _, _, _| Ok(NOT_IMPLEMENTED);
+    "fd_seek" (_fd: u32, _offset: i64, _whence: u32, _out: u32) => |_, _, _, _, _| Ok(SUCCESS);
     "fd_write" (fd: u32, vectors: u32, count: u32, out: u32) => write;
-    "path_create_directory" (_fd: u32, _path: u32, _size: u32) => |_, _, _, _| Ok(NOT_SUPPORTED);
-    "path_filestat_get" (_fd: u32, _flags: u32, _path: u32, _size: u32, _out: u32) => |_, _, _, _, _, _| Ok(NO_ENTRY);
+    "path_create_directory" (_fd: u32, _path: u32, _size: u32) => |_, _, _, _| Ok(NOT_IMPLEMENTED);
+    "path_filestat_get" (_fd: u32, _flags: u32, _path: u32, _size: u32, _out: u32) => |_, _, _, _, _, _| Ok(NOT_SUPPORTED);
     "path_open" (
         _fd: u32, _dirflags: u32, _path: u32, _size: u32, _oflags: u32, _rights: i64, _inheriting: i64, _fdflags: u32, _out: u32
     ) => |_, _, _, _, _, _, _, _, _, _| Ok(NO_ENTRY);
-    "path_remove_directory" (_fd: u32, _path: u32, _size: u32) => |_, _, _, _| Ok(NOT_SUPPORTED);
-    "path_rename" (_fd: u32, _old: u32, _old_size: u32, _to: u32, _new: u32, _new_size: u32) => |_, _, _, _, _, _, _| Ok(NOT_SUPPORTED);
-    "path_unlink_file" (_fd: u32, _path: u32, _size: u32) => |_, _, _, _| Ok(NOT_SUPPORTED);
-    "poll_oneoff" (_in: u32, _out: u32, _count: u32, _events: u32) => |_, _, _, _, _| Ok(NOT_SUPPORTED);
+    "path_remove_directory" (_fd: u32, _path: u32, _size: u32) => |_, _, _, _| Ok(NOT_IMPLEMENTED);
+    "path_rename" (_fd: u32, _old: u32, _old_size: u32, _to: u32, _new: u32, _new_size: u32) => |_, _, _, _, _, _, _| Ok(NOT_IMPLEMENTED);
+    "path_unlink_file" (_fd: u32, _path: u32, _size: u32) => |_, _, _, _| Ok(NOT_IMPLEMENTED);
+    "poll_oneoff" (_in: u32, _out: u32, _count: u32, _events: u32) => |_, _, _, _, _| Ok(SUCCESS);
     "random_get" (buffer: u32, size: u32) => random;
     "sched_yield" () => |_| Ok(SUCCESS);
 }
@@ -169,7 +171,7 @@ fn random(guest: &mut Guest<'_, '_>, buffer: u32, size: u32) -> Result<Errno, Fa
     }
     let mut bytes = vec![0; size as usize];
     if !guest.state().host.0.fill_random(&mut bytes) {
-        return Ok(NOT_SUPPORTED);
+        return Ok(NOT_IMPLEMENTED);
     }
     guest.write(buffer, &bytes)?;
     Ok(SUCCESS)
@@ -179,8 +181,8 @@ fn descriptor_status(guest: &mut Guest<'_, '_>, fd: u32, out: u32) -> Result<Err
     if fd != 1 && fd != 2 {
         return Ok(BAD_DESCRIPTOR);
     }
-    // A character device that can be written to.
-    guest.write_u64(out, 2)?;
+    // Of an unknown kind, with the right to write.
+    guest.write_u64(out, 0)?;
     guest.write_u64(out.wrapping_add(8), 64)?;
     guest.write_u64(out.wrapping_add(16), 0)?;
     Ok(SUCCESS)

@@ -21,10 +21,24 @@ impl Worker {
         self.deliver_http(id, headers, body, trailers);
     }
 
+    /// The headers of an answer have come. Should the rest be late, the guest sees an answer without headers instead of 504.
+    pub fn callout_answering(&mut self, id: CalloutId) {
+        let callouts = &mut self.vm.state_mut().callouts;
+        if id.vm == callouts.vm
+            && let Some(waiting) = callouts.get_mut(id.token)
+        {
+            waiting.answering = true;
+        }
+    }
+
     /// The answer of a callout that has run out of time.
     pub(super) fn callout_timed_out(&mut self, id: CalloutId) {
         let (headers, body, trailers) = error_answer(504, "upstream request timeout");
         self.send(crate::output::Output::CalloutCancelled(id));
+        let waiting = self.vm.state().callouts.get(id.token);
+        if waiting.is_some_and(|waiting| waiting.answering) {
+            return self.deliver_reset(id);
+        }
         self.deliver_http(id, headers, body, trailers);
     }
 

@@ -27,11 +27,6 @@ impl Worker {
         }
     }
 
-    /// Whether a stream goes on without its filter after a crash. The stream that crashed it never does.
-    pub(super) fn skips_failed_filter(&self) -> bool {
-        self.plugin.failure_policy == FailurePolicy::FailOpen
-    }
-
     /// The VM has just failed: none of its contexts is called any more, and what it waited for is dropped.
     pub(super) fn notice_failure(&mut self) {
         if self.failed_at.is_some() {

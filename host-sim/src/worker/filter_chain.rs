@@ -490,7 +490,7 @@ impl Worker {
             Filter::Active(context) => Some(Some(context)),
             Filter::Bypassed | Filter::Deleted => Some(None),
             Filter::Dead => {
-                if self.skips_failed_filter() || self.live(id)?.failed {
+                if self.live(id)?.failed {
                     return Some(None);
                 }
                 self.fail_stream(id);
@@ -522,7 +522,10 @@ impl Worker {
 
 /// What Envoy's connection manager changes in each response.
 pub(super) fn add_response_headers(headers: &mut HeaderMap, date: &str, closes_connection: bool) {
-    headers.remove(b"connection");
+    // The answer that lets a connection become another protocol names it.
+    if headers.first(":status") != Some(b"101") {
+        headers.remove(b"connection");
+    }
     headers.remove(b"transfer-encoding");
     if !headers.contains("date") {
         headers.add(b"date", date.as_bytes());

@@ -45,5 +45,6 @@ fn parse(bytes: &[u8]) -> Option<Answer> {
         status,
         headers: lines.filter_map(field).collect(),
         body: bytes[end + 4..].to_vec(),
+        trailers: Vec::new(),
     })
 }

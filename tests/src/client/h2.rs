@@ -25,6 +25,8 @@ pub struct H2Request {
     pub method: String,
     /// Value of `:path`.
     pub target: String,
+    /// Value of `:authority`; `None`: the address of the gate.
+    pub authority: Option<String>,
     /// Header fields.
     pub headers: Vec<(String, Vec<u8>)>,
     /// One DATA frame each. None at all: the HEADERS frame ends the stream.
@@ -68,21 +70,27 @@ impl H2Connection {
             request.target,
             request.frames.len()
         );
-        let exchange = self.exchange(request);
-        match wait::within(&name, exchange).await {
-            Ok(answer) => {
-                self.answers.note(name, &answer);
-                answer
-            }
+        match wait::within(&name, self.try_send(request)).await {
+            Ok(answer) => answer,
             Err(cause) => panic!("no answer to {name}: {cause}"),
         }
     }
 
+    /// Sends `request` on a stream of its own and reads the answer, unless the stream or the connection ends first.
+    pub async fn try_send(&self, request: &H2Request) -> Result<Answer, h2::Error> {
+        let answer = self.exchange(request).await?;
+        let name = format!("h2 {} {}", request.method, request.target);
+        self.answers.note(name, &answer);
+        Ok(answer)
+    }
+
     async fn exchange(&self, request: &H2Request) -> Result<Answer, h2::Error> {
+        let address = self.address.to_string();
+        let authority = request.authority.as_ref().unwrap_or(&address);
         let mut head = Request::builder()
             .version(http::Version::HTTP_2)
             .method(request.method.as_str())
-            .uri(format!("http://{}{}", self.address, request.target))
+            .uri(format!("http://{authority}{}", request.target))
             .body(())
             .expect("a request that the http crate can carry");
         *head.headers_mut() = fields(&request.headers);
@@ -110,7 +118,7 @@ impl H2Connection {
         let mut answer = Answer {
             status: response.status().as_u16(),
             headers: response.headers().iter().map(lower).collect(),
-            body: Vec::new(),
+            ..Answer::default()
         };
         let mut data = response.into_body();
         while let Some(chunk) = data.data().await {
@@ -118,6 +126,9 @@ impl H2Connection {
             let Ok(chunk) = chunk else { break };
             let _window = data.flow_control().release_capacity(chunk.len());
             answer.body.extend_from_slice(&chunk);
+        }
+        if let Ok(Some(trailers)) = data.trailers().await {
+            answer.trailers = trailers.iter().map(lower).collect();
         }
         Ok(answer)
     }

@@ -1,4 +1,4 @@
-//! `host-sim up`: plane and demo upstream in this process, Envoy as a child; all of it ends with this command.
+//! `host-sim up`: plane and demo upstream in this process, Envoy or the simulator as a child; all of it ends with this command.
 
 mod addresses;
 mod data_dir;
@@ -18,7 +18,7 @@ use super::copyable::{self, approvals_flags};
 use super::plane;
 use super::ports::{self, Port};
 use super::signals::StopSignals;
-use crate::args::UpArguments;
+use crate::args::{HostArgument, UpArguments};
 use crate::failure::Failure;
 use crate::output;
 use crate::stack::{EnvoyLaunch, EnvoyProcess, serve_upstream};
@@ -36,7 +36,10 @@ pub(super) async fn run(arguments: &UpArguments) -> Result<(), Failure> {
     let _in_use = InUse::claim(&arguments.data_dir)?;
     let sockets = Sockets::take(arguments).await?;
     let plane = plane::open(&arguments.data_dir, settings.plane.clone()).await?;
-    output::progress("starting the plane, the upstream and Envoy ...");
+    let host = host_name(arguments);
+    output::progress(format_args!(
+        "starting the plane, the upstream and {host} ..."
+    ));
     let mut envoy = spawn_envoy(arguments, &settings, &plane)?;
     let mut parts = Parts::start(sockets, plane);
 
@@ -67,7 +70,8 @@ fn spawn_envoy(
 ) -> Result<EnvoyProcess, Failure> {
     let token = plane.sidecar_token().expose().to_owned();
     let launch = EnvoyLaunch {
-        binary: settings.envoy.clone(),
+        binary: settings.program.binary.clone(),
+        leading_arguments: settings.program.leading_arguments.clone(),
         exec_child: std::env::current_exe().ok(),
         directory: arguments.data_dir.clone(),
         environment: vec![("HOOP_SIDECAR_TOKEN".to_owned(), token)],
@@ -99,7 +103,7 @@ impl Sockets {
         ))
         .await?;
         ports::check_free(&port(
-            "Envoy's admin interface",
+            "the admin interface",
             "--admin-listen",
             arguments.admin_listen,
         ))
@@ -179,6 +183,7 @@ impl Parts {
 fn welcome(arguments: &UpArguments) -> Welcome<'_> {
     let plane = format!("http://{}", addresses::to_call(arguments.plane_listen));
     Welcome {
+        host: host_name(arguments),
         listener: arguments.listen.to_string(),
         plane: arguments.plane_listen.to_string(),
         upstream: arguments.upstream_listen.to_string(),
@@ -186,6 +191,14 @@ fn welcome(arguments: &UpArguments) -> Welcome<'_> {
         data_dir: &arguments.data_dir,
         program: copyable::word(&program()),
         approvals_flags: approvals_flags(&plane, &arguments.data_dir),
+    }
+}
+
+/// What runs the filter, as messages call it.
+fn host_name(arguments: &UpArguments) -> &'static str {
+    match arguments.host {
+        HostArgument::Envoy => "Envoy",
+        HostArgument::Sim => "the simulator",
     }
 }
 
@@ -216,7 +229,7 @@ fn up_arguments(line: &str) -> UpArguments {
         .chain(line.split_whitespace());
     match Arguments::try_parse_from(words).expect("parses").command {
         Command::Up(arguments) => arguments,
-        Command::Approvals(_) | Command::ExecChild(_) | Command::Plane(_) => {
+        Command::Approvals(_) | Command::ExecChild(_) | Command::Plane(_) | Command::Proxy(_) => {
             panic!("another command")
         }
     }

@@ -18,8 +18,10 @@ use crate::bootstrap::Bootstrap;
 
 /// How to start an Envoy.
 pub struct EnvoyLaunch {
-    /// The Envoy binary.
+    /// The Envoy binary, or a program that takes Envoy's flags.
     pub binary: PathBuf,
+    /// Arguments in front of Envoy's own: `proxy` makes `host-sim` that program.
+    pub leading_arguments: Vec<String>,
     /// The `host-sim` program, through which Envoy is started so that the system ends it even when this process is killed. Its
     /// thread counts as the parent, so spawn from one that lives as long as Envoy shall. `None` = start Envoy directly.
     pub exec_child: Option<PathBuf>,
@@ -36,16 +38,28 @@ pub struct EnvoyLaunch {
 }
 
 impl EnvoyLaunch {
-    /// Envoy, or what becomes it, without arguments.
+    /// What messages call it.
+    fn who(&self) -> &'static str {
+        match self.leading_arguments.as_slice() {
+            [] => "Envoy",
+            [..] => "the simulator",
+        }
+    }
+
+    /// Envoy, or what becomes it, without Envoy's own arguments.
     fn command(&self) -> Command {
-        let Some(exec_child) = &self.exec_child else {
-            return Command::new(&self.binary);
+        let mut command = match &self.exec_child {
+            None => Command::new(&self.binary),
+            Some(exec_child) => {
+                let mut command = Command::new(exec_child);
+                command
+                    .arg("exec-child")
+                    .args(["--parent", &std::process::id().to_string()]);
+                command.arg("--").arg(&self.binary);
+                command
+            }
         };
-        let mut command = Command::new(exec_child);
-        command
-            .arg("exec-child")
-            .args(["--parent", &std::process::id().to_string()]);
-        command.arg("--").arg(&self.binary);
+        command.args(&self.leading_arguments);
         command
     }
 }
@@ -53,6 +67,7 @@ impl EnvoyLaunch {
 /// A running Envoy. Dropping it kills the process; [`stop`](EnvoyProcess::stop) ends it in order.
 #[derive(Debug)]
 pub struct EnvoyProcess {
+    who: &'static str,
     binary: PathBuf,
     child: Child,
     id: u32,
@@ -69,10 +84,11 @@ impl EnvoyProcess {
     ///
     /// Envoy runs in a process group of its own, so that Ctrl-C in a terminal reaches us alone and we stop it in order.
     pub fn spawn(launch: &EnvoyLaunch, bootstrap: &Bootstrap) -> Result<EnvoyProcess, EnvoyError> {
+        let who = launch.who();
         let directory = &launch.directory;
         let unwritable = |path: &Path| {
             let path = path.to_owned();
-            move |source| EnvoyError::Directory { path, source }
+            move |source| EnvoyError::Directory { who, path, source }
         };
         std::fs::create_dir_all(directory).map_err(unwritable(directory))?;
         let configuration = directory.join("envoy.json");
@@ -123,6 +139,7 @@ impl EnvoyProcess {
             .build()
             .unwrap_or_default();
         Ok(EnvoyProcess {
+            who,
             binary: launch.binary.clone(),
             child,
             id,
@@ -167,6 +184,7 @@ impl EnvoyProcess {
             }
             if Instant::now() >= deadline {
                 return Err(EnvoyError::NotReady {
+                    who: self.who,
                     within,
                     log: self.log.clone(),
                     lines: decisive_lines(&self.own_log()),
@@ -179,6 +197,7 @@ impl EnvoyProcess {
     /// The address on which `listener` really listens: the port that the system chose when the bootstrap said 0.
     pub async fn listener_address(&self, listener: &str) -> Result<SocketAddr, EnvoyError> {
         let unknown = || EnvoyError::ListenerUnknown {
+            who: self.who,
             listener: listener.to_owned(),
         };
         let admin = self.admin.ok_or_else(unknown)?;
@@ -216,6 +235,7 @@ impl EnvoyProcess {
         match self.child.wait().await {
             Ok(status) => self.died(status),
             Err(source) => EnvoyError::Lost {
+                who: self.who,
                 id: self.id,
                 source,
             },
@@ -239,6 +259,7 @@ impl EnvoyProcess {
             }
         }
         self.child.kill().await.map_err(|source| EnvoyError::Lost {
+            who: self.who,
             id: self.id,
             source,
         })
@@ -276,6 +297,7 @@ impl EnvoyProcess {
             };
         }
         EnvoyError::Died {
+            who: self.who,
             status,
             log: self.log.clone(),
             lines,

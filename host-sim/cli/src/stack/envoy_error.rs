@@ -8,8 +8,10 @@ use std::time::Duration;
 #[derive(Debug, thiserror::Error)]
 pub enum EnvoyError {
     /// The directory or a file in it could not be written.
-    #[error("{}: cannot write Envoy's files: {source}", .path.display())]
+    #[error("{}: cannot write the files of {who}: {source}", .path.display())]
     Directory {
+        /// What messages call it.
+        who: &'static str,
         /// What could not be written.
         path: PathBuf,
         /// What the system said.
@@ -42,8 +44,10 @@ pub enum EnvoyError {
         lines: Vec<String>,
     },
     /// Envoy ended by itself.
-    #[error("Envoy ended with {status}: {}; its log: {}", joined(.lines), .log.display())]
+    #[error("{who} ended with {status}: {}; its log: {}", joined(.lines), .log.display())]
     Died {
+        /// What messages call it.
+        who: &'static str,
         /// How it ended.
         status: ExitStatus,
         /// The log file.
@@ -52,8 +56,10 @@ pub enum EnvoyError {
         lines: Vec<String>,
     },
     /// Envoy runs but did not become ready in time.
-    #[error("Envoy was not ready within {} s: {}; its log: {}", .within.as_secs(), joined(.lines), .log.display())]
+    #[error("{who} was not ready within {} s: {}; its log: {}", .within.as_secs(), joined(.lines), .log.display())]
     NotReady {
+        /// What messages call it.
+        who: &'static str,
         /// How long was waited.
         within: Duration,
         /// The log file.
@@ -62,14 +68,18 @@ pub enum EnvoyError {
         lines: Vec<String>,
     },
     /// The running Envoy has no such listener.
-    #[error("Envoy does not listen as `{listener}`")]
+    #[error("{who} does not listen as `{listener}`")]
     ListenerUnknown {
+        /// What messages call it.
+        who: &'static str,
         /// The name that was asked for.
         listener: String,
     },
     /// The system lost track of the process.
-    #[error("cannot wait for Envoy (process {id}): {source}")]
+    #[error("cannot wait for {who} (process {id}): {source}")]
     Lost {
+        /// What messages call it.
+        who: &'static str,
         /// The process id.
         id: u32,
         /// What the system said.

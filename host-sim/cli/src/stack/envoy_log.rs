@@ -7,7 +7,10 @@ pub(super) fn decisive_lines(log: &str) -> Vec<String> {
     let mut errors: Vec<String> = Vec::new();
     let mut in_error = false;
     for line in log.lines().filter(|line| !line.trim().is_empty()) {
-        if is_start(line) {
+        if let Some(ours) = line.strip_prefix(SIMULATOR) {
+            in_error = true;
+            errors.push(ours.to_owned());
+        } else if is_start(line) {
             in_error = LEVELS.iter().any(|level| line.contains(level));
             // Of a crash, the line that names the signal; its frames say nothing to an operator.
             in_error &= !line.contains(BACKTRACE) || message(line).starts_with("Caught ");
@@ -66,6 +69,8 @@ fn message(line: &str) -> &str {
 /// How `host-sim exec-child` begins the line that says why it could not become the program.
 pub const NOT_EXECUTED: &str = "cannot become the program: ";
 
+/// How `host-sim proxy` begins the line that says why it ended.
+const SIMULATOR: &str = "error: ";
 const LEVELS: [&str; 2] = ["][error][", "][critical]["];
 /// The logger of a crash.
 const BACKTRACE: &str = "][backtrace]";
@@ -89,6 +94,20 @@ mod tests {
         assert_eq!(
             decisive_lines(&log),
             ["wasm log hoop: /rules/0: found 1 hint: give an object"]
+        );
+    }
+
+    #[test]
+    fn the_simulators_last_word_is_told_unless_the_filter_has_said_why() {
+        let word = "error: my.yaml: /node: found an object; hint: leave it out\n";
+        assert_eq!(
+            decisive_lines(&format!("{START}{word}")),
+            ["my.yaml: /node: found an object; hint: leave it out"]
+        );
+        let filter = "[2026-11-30 06:46:50.750][9814][error][wasm] [source/x.cc:1] wasm log hoop: /rules: no; hint: give one\n";
+        assert_eq!(
+            decisive_lines(&format!("{filter}{word}")),
+            ["wasm log hoop: /rules: no; hint: give one"]
         );
     }
 

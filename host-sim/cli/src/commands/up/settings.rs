@@ -6,24 +6,33 @@ use std::path::{Path, PathBuf};
 use host_sim_plane::PlaneConfig;
 use serde_json::{Value, json};
 
-use crate::args::UpArguments;
+use crate::args::{HostArgument, UpArguments};
 use crate::bootstrap::Bootstrap;
 use crate::commands::plane;
+use crate::envoy_config::EnvoyConfig;
 use crate::failure::Failure;
 
 /// Everything that can be known to be wrong before the first port is taken.
 #[derive(Debug)]
 pub(super) struct Settings {
-    pub(super) envoy: PathBuf,
+    pub(super) program: Program,
     pub(super) bootstrap: Bootstrap,
     pub(super) plane: PlaneConfig,
+}
+
+/// What runs the filter.
+#[derive(Debug)]
+pub(super) struct Program {
+    /// Its file.
+    pub(super) binary: PathBuf,
+    /// Arguments in front of those that Envoy and the simulator share.
+    pub(super) leading_arguments: Vec<String>,
 }
 
 impl Settings {
     /// Checks the tools, reads the files and writes the addresses of `arguments` into the bootstrap.
     pub(super) fn read(arguments: &UpArguments) -> Result<Settings, Failure> {
-        let envoy = tool(&arguments.envoy, "Envoy", "`--envoy FILE` (variable ENVOY)")?;
-        check_executable(&envoy)?;
+        let program = program(arguments)?;
         let wasm = tool(
             &arguments.wasm,
             "the filter",
@@ -31,11 +40,45 @@ impl Settings {
         )?;
         let plane = plane::read_configuration(arguments.plane_config.as_deref())?;
         let bootstrap = bootstrap(arguments, &wasm)?;
+        if arguments.host == HostArgument::Sim {
+            // Refused here, the file is named as the user named it, and nothing was started.
+            let file = arguments.envoy_config.as_deref();
+            let origin = file.map_or("envoy/envoy.yaml".into(), |file| file.display().to_string());
+            EnvoyConfig::parse(&bootstrap.to_json(), &origin)?;
+        }
         Ok(Settings {
-            envoy,
+            program,
             bootstrap,
             plane,
         })
+    }
+}
+
+fn program(arguments: &UpArguments) -> Result<Program, Failure> {
+    match arguments.host {
+        HostArgument::Envoy => {
+            let binary = tool(
+                &arguments.envoy,
+                "Envoy",
+                "`--envoy FILE` (variable ENVOY), or run without it: `--host sim`",
+            )?;
+            check_executable(&binary)?;
+            Ok(Program {
+                binary,
+                leading_arguments: Vec::new(),
+            })
+        }
+        HostArgument::Sim => {
+            let binary = std::env::current_exe().map_err(|error| {
+                Failure::ours(format_args!(
+                    "cannot find the program of this process: {error}"
+                ))
+            })?;
+            Ok(Program {
+                binary,
+                leading_arguments: vec!["proxy".to_owned()],
+            })
+        }
     }
 }
 
@@ -137,7 +180,7 @@ mod tests {
         assert_eq!(
             failure,
             "Envoy is missing: no file /nowhere/envoy; hint: `make run` fetches and builds what is missing; \
-             or give the path with `--envoy FILE` (variable ENVOY)"
+             or give the path with `--envoy FILE` (variable ENVOY), or run without it: `--host sim`"
         );
     }
 
@@ -164,6 +207,34 @@ mod tests {
             failure
                 .starts_with("the filter is missing: no file /nowhere/gate.wasm; hint: `make run`"),
             "{failure}"
+        );
+    }
+
+    #[test]
+    fn the_simulator_needs_no_envoy_and_refuses_what_it_does_not_understand() {
+        let module = format!("{}/Cargo.toml", env!("CARGO_MANIFEST_DIR"));
+        let flags = format!("--host sim --envoy /nowhere/envoy --wasm {module}");
+        let settings = Settings::read(&up(&flags)).expect("understood");
+        assert_eq!(settings.program.leading_arguments, ["proxy"]);
+
+        let dir = crate::commands::TestDir::new("up-sim");
+        std::fs::create_dir_all(dir.path()).expect("a directory");
+        let file = dir.path().join("envoy.yaml");
+        let text = format!(
+            "{}\nnode: {{id: x, locality: {{zone: z}}}}\n",
+            crate::bootstrap::SHIPPED
+        );
+        std::fs::write(&file, text).expect("a file");
+        let failure = Settings::read(&up(&format!("{flags} --envoy-config {}", file.display())))
+            .expect_err("refused")
+            .to_string();
+        assert_eq!(
+            failure,
+            format!(
+                "{}: /node/locality/zone: found \"z\", understood: `region`; hint: leave it out where your test does not \
+                 depend on it, or run this file on Envoy",
+                file.display()
+            )
         );
     }
 

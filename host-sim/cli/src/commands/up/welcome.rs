@@ -4,6 +4,8 @@ use std::path::Path;
 
 /// What the text has to know.
 pub(super) struct Welcome<'a> {
+    /// What runs the gate.
+    pub(super) host: &'static str,
     pub(super) listener: String,
     pub(super) plane: String,
     pub(super) upstream: String,
@@ -19,6 +21,7 @@ impl Welcome<'_> {
     /// The whole text.
     pub(super) fn text(&self) -> String {
         let Welcome {
+            host,
             listener,
             plane,
             upstream,
@@ -33,10 +36,10 @@ impl Welcome<'_> {
         );
         format!(
             "\n\
-             billing-api    http://{listener}   Envoy with the gate: send calls here\n\
+             billing-api    http://{listener}   {host} with the gate: send calls here\n\
              plane          http://{plane}   keeps and answers approval requests\n\
              upstream       http://{upstream}   what the gate guards\n\
-             Envoy admin    http://{admin}   log: {}\n\
+             admin          http://{admin}   statistics; log: {}\n\
              \n\
              1. Passes: the policy holds only POST, PUT, PATCH and DELETE under /payments/\n\
              \x20  curl -i http://{listener}/payments/42\n\
@@ -61,6 +64,7 @@ mod tests {
     #[test]
     fn the_text_has_four_addresses_and_three_calls() {
         let welcome = Welcome {
+            host: "Envoy",
             listener: "127.0.0.1:1".to_owned(),
             plane: "127.0.0.1:2".to_owned(),
             upstream: "127.0.0.1:3".to_owned(),

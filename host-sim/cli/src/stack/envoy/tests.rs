@@ -10,6 +10,7 @@ use crate::failure::Failure;
 async fn end_of(binary: &str, dir: &TestDir) -> EnvoyError {
     let launch = EnvoyLaunch {
         binary: binary.into(),
+        leading_arguments: Vec::new(),
         exec_child: None,
         directory: dir.path().to_owned(),
         environment: Vec::new(),

@@ -1,4 +1,10 @@
-//! One Envoy process of a case: started on free ports, asked over its admin interface, ended by its id.
+//! The two hosts of the gate: real Envoy, and `host-sim proxy`, which takes Envoy's flags, bootstrap and admin calls.
+//!
+//! A case gets a [`Host`] and never asks which one it is. Only [`envoy`] and [`sim`] know how each is started; where the two may
+//! differ stands in [`crate::differences`].
+
+mod envoy;
+mod sim;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -9,21 +15,55 @@ use host_sim_cli::stack::{EnvoyError, EnvoyLaunch, EnvoyProcess};
 use tokio::net::TcpStream;
 use tokio::process::Command;
 
-use crate::binaries;
 use crate::http1::{self, Body, Message, Reader};
 use crate::wait;
 
-/// A running Envoy. Dropping it kills the process.
-pub struct Envoy {
-    /// `None` once it was killed.
+/// What runs the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Host {
+    /// Real Envoy.
+    Envoy,
+    /// `host-sim proxy`.
+    Sim,
+}
+
+/// The program of a host.
+struct Program {
+    binary: PathBuf,
+    /// In front of the flags that both hosts share.
+    leading_arguments: Vec<String>,
+}
+
+impl Host {
+    fn program(self) -> Program {
+        match self {
+            Host::Envoy => envoy::program(),
+            Host::Sim => sim::program(),
+        }
+    }
+
+    /// The flags with which `host-sim up` runs the stack on this host.
+    pub fn up_flags(self) -> Vec<String> {
+        match self {
+            Host::Envoy => envoy::up_flags(),
+            Host::Sim => sim::up_flags(),
+        }
+    }
+}
+
+/// A running host with the gate in it. Dropping it kills the process.
+pub struct Proxy {
+    /// `None` once it was stopped.
     process: Option<EnvoyProcess>,
     admin: SocketAddr,
     listener: SocketAddr,
     log: PathBuf,
 }
 
-/// What an Envoy is started with.
+/// What a host is started with.
 pub struct Launch<'a> {
+    /// Which one.
+    pub host: Host,
     /// Folder for its configuration, its log and its admin address.
     pub dir: &'a Path,
     /// Listener and admin interface stand at port 0.
@@ -34,7 +74,7 @@ pub struct Launch<'a> {
     pub token: Option<&'a str>,
 }
 
-/// An Envoy that ended instead of serving.
+/// A host that ended instead of serving.
 #[derive(Debug)]
 pub struct Refused {
     /// What the operator is told.
@@ -43,13 +83,15 @@ pub struct Refused {
     pub log: String,
 }
 
-impl Envoy {
-    /// Starts Envoy and waits until it serves, or until it has refused its configuration.
-    pub async fn start(launch: Launch<'_>) -> Result<Envoy, Refused> {
+impl Proxy {
+    /// Starts the host and waits until it serves, or until it has refused its configuration.
+    pub async fn start(launch: Launch<'_>) -> Result<Proxy, Refused> {
         let token = launch.token.map(|token| ("HOOP_SIDECAR_TOKEN", token));
         let environment = token.into_iter();
+        let program = launch.host.program();
         let settings = EnvoyLaunch {
-            binary: binaries::envoy(),
+            binary: program.binary,
+            leading_arguments: program.leading_arguments,
             exec_child: None,
             directory: launch.dir.to_owned(),
             environment: environment
@@ -60,15 +102,15 @@ impl Envoy {
             log_level: "warning".to_owned(),
         };
         let mut process =
-            EnvoyProcess::spawn(&settings, launch.bootstrap).expect("Envoy can be started");
+            EnvoyProcess::spawn(&settings, launch.bootstrap).expect("the host can be started");
         let log = process.log().to_owned();
         if let Err(error) = process.wait_until_ready(wait::PATIENCE).await {
             let log = read(&log);
             return Err(Refused { error, log });
         }
         let listener = process.listener_address("billing-api").await;
-        Ok(Envoy {
-            admin: process.admin().expect("a ready Envoy has told it"),
+        Ok(Proxy {
+            admin: process.admin().expect("a ready host has told it"),
             listener: listener.expect("the listener of envoy/envoy.yaml"),
             log,
             process: Some(process),
@@ -80,12 +122,12 @@ impl Envoy {
         self.listener
     }
 
-    /// Everything that Envoy and the filter wrote so far.
+    /// Everything that the host and the filter wrote so far.
     pub fn log(&self) -> String {
         read(&self.log)
     }
 
-    /// The value of a counter or gauge; 0 when Envoy has not made it yet.
+    /// The value of a counter or gauge; 0 when the host has not made it yet.
     pub async fn stat(&self, name: &str) -> u64 {
         let found = admin_get(self.admin, &format!("/stats?filter=^{name}$")).await;
         let found = found.map(|message| message.text()).unwrap_or_default();
@@ -96,25 +138,39 @@ impl Envoy {
         value.unwrap_or(0)
     }
 
+    /// How many requests are between client and upstream.
+    pub async fn active_requests(&self) -> u64 {
+        let active = "http.billing_api.downstream_rq_active";
+        let upstream = "cluster.billing_upstream.upstream_rq_active";
+        self.stat(active).await + self.stat(upstream).await
+    }
+
     /// What the admin interface answers under `target`.
     pub async fn admin(&self, target: &str) -> String {
         let message = admin_get(self.admin, target).await;
         message.expect("the admin interface").text()
     }
 
-    /// Ends Envoy; its log is complete afterwards.
+    /// Ends the host; its log is complete afterwards.
     pub async fn stop(&mut self) {
         if let Some(process) = self.process.take() {
-            process.stop().await.expect("Envoy can be ended");
+            process.stop().await.expect("the host can be ended");
         }
     }
 }
 
-/// Whether Envoy accepts `bootstrap` in its validation mode, and what it wrote.
-pub async fn validate(dir: &Path, bootstrap: &Bootstrap, token: &str) -> (bool, String) {
+/// Whether `host` accepts `bootstrap` in its validation mode, and what it wrote.
+pub async fn validate(
+    host: Host,
+    dir: &Path,
+    bootstrap: &Bootstrap,
+    token: &str,
+) -> (bool, String) {
     let file = dir.join("envoy.json");
     std::fs::write(&file, bootstrap.to_json()).expect("a file in the case's folder");
-    let output = Command::new(binaries::envoy())
+    let program = host.program();
+    let output = Command::new(program.binary)
+        .args(program.leading_arguments)
         .arg("--config-path")
         .arg(file)
         .args(["--mode", "validate", "--use-dynamic-base-id"])
@@ -122,9 +178,9 @@ pub async fn validate(dir: &Path, bootstrap: &Bootstrap, token: &str) -> (bool, 
         .stdin(Stdio::null())
         .kill_on_drop(true)
         .output();
-    let output = wait::within("envoy --mode validate", output)
+    let output = wait::within("--mode validate", output)
         .await
-        .expect("Envoy starts");
+        .expect("the host starts");
     let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
     text.push_str(&String::from_utf8_lossy(&output.stderr));
     (output.status.success(), text)

@@ -1,0 +1,162 @@
+//! `envoy.config.route.v3.RouteConfiguration`: one virtual host for every authority, and its routes.
+
+use std::time::Duration;
+
+use host_sim::proxy::{Cluster, Route, RouteAction, RouteMatcher};
+
+use super::connection_manager;
+use super::node::Node;
+use super::refusal::{LEAVE_OUT, Refusal, listed};
+use super::transport_socket::data_source;
+
+/// The routes of a listener.
+pub(super) struct Routes {
+    pub(super) virtual_host: String,
+    pub(super) request_headers_to_remove: Vec<String>,
+    pub(super) routes: Vec<Route>,
+    /// The time-out that all of them have; `None` = they leave it at Envoy's.
+    pub(super) timeout: Option<Option<Duration>>,
+}
+
+pub(super) fn read_configuration(node: &Node<'_>, clusters: &[Cluster]) -> Result<Routes, Refusal> {
+    let mut configuration = node.message()?;
+    configuration.text("name")?;
+    let removed = configuration.read("request_headers_to_remove", header_names)?;
+    let host = configuration.required("virtual_hosts")?;
+    configuration.end()?;
+    let mut routes = virtual_host(&host.only("virtual host")?, clusters)?;
+    routes
+        .request_headers_to_remove
+        .extend(removed.unwrap_or_default());
+    Ok(routes)
+}
+
+fn virtual_host(node: &Node<'_>, clusters: &[Cluster]) -> Result<Routes, Refusal> {
+    let mut host = node.message()?;
+    let name = host.required("name")?.text()?.to_owned();
+    host.required("domains")?.must_be(
+        &serde_json::json!(["*"]),
+        "write `domains: [\"*\"]`: the simulator does not choose by authority",
+    )?;
+    let removed = host.read("request_headers_to_remove", header_names)?;
+    let list = host.required("routes")?;
+    host.end()?;
+    let mut routes = Vec::new();
+    let mut common = None;
+    for item in list.list()? {
+        let (route, timeout) = read_route(&item, clusters)?;
+        routes.push(route);
+        let Some(timeout) = timeout else { continue };
+        if common.is_some_and(|common| common != timeout) {
+            return Err(Refusal::new(
+                &format!("{}/route/timeout", item.pointer()),
+                "another time-out than that of the routes before",
+                "one `timeout` for all routes of a listener",
+                "give all routes the same `timeout`, or run this file on Envoy",
+            ));
+        }
+        common = Some(timeout);
+    }
+    Ok(Routes {
+        virtual_host: name,
+        request_headers_to_remove: removed.unwrap_or_default(),
+        routes,
+        timeout: common,
+    })
+}
+
+/// A route, and its time-out if it goes anywhere.
+fn read_route(
+    node: &Node<'_>,
+    clusters: &[Cluster],
+) -> Result<(Route, Option<Option<Duration>>), Refusal> {
+    let mut fields = node.message()?;
+    let name = fields.text("name")?;
+    let matcher = matcher(&fields.required("match")?)?;
+    let removed = fields.read("request_headers_to_remove", header_names)?;
+    let (kind, action) = fields.one_of(&["route", "direct_response"])?;
+    fields.end()?;
+    let (action, timeout) = if kind == "route" {
+        let (action, timeout) = forward(&action, clusters)?;
+        (action, Some(timeout))
+    } else {
+        (direct_response(&action)?, None)
+    };
+    let route = Route {
+        name,
+        matcher,
+        action,
+        request_headers_to_remove: removed.unwrap_or_default(),
+    };
+    Ok((route, timeout))
+}
+
+/// `envoy.config.route.v3.RouteMatch`
+fn matcher(node: &Node<'_>) -> Result<RouteMatcher, Refusal> {
+    let mut fields = node.message()?;
+    let (kind, value) = fields.one_of(&["prefix", "path", "connect_matcher"])?;
+    fields.end()?;
+    Ok(match kind {
+        "prefix" => RouteMatcher::Prefix(value.text()?.to_owned()),
+        "path" => RouteMatcher::Path(value.text()?.to_owned()),
+        _ => {
+            value.empty_message(LEAVE_OUT)?;
+            RouteMatcher::Connect
+        }
+    })
+}
+
+/// `envoy.config.route.v3.RouteAction`. A time-out that is not given is Envoy's 15 s.
+fn forward(
+    node: &Node<'_>,
+    clusters: &[Cluster],
+) -> Result<(RouteAction, Option<Duration>), Refusal> {
+    let mut fields = node.message()?;
+    let (_, cluster) = fields.one_of(&["cluster"])?;
+    let timeout = fields.read("timeout", Node::limit)?;
+    let upgrades = fields.read("upgrade_configs", connection_manager::upgrades)?;
+    fields.end()?;
+    let name = cluster.text()?;
+    if !clusters.iter().any(|known| known.name == name) {
+        let known = match clusters {
+            [] => "no cluster, for there is none".to_owned(),
+            clusters => listed(clusters.iter().map(|cluster| cluster.name.as_str())),
+        };
+        return Err(cluster.refuse(known, "add the cluster under /static_resources/clusters"));
+    }
+    let action = RouteAction::Forward {
+        cluster: name.to_owned(),
+        upgrades,
+    };
+    Ok((action, timeout.unwrap_or(Some(ROUTE_TIMEOUT))))
+}
+
+/// `envoy.config.route.v3.DirectResponseAction`
+fn direct_response(node: &Node<'_>) -> Result<RouteAction, Refusal> {
+    let mut fields = node.message()?;
+    let status = fields.required("status")?.number(200, 599)?;
+    let body = fields.read("body", data_source)?;
+    fields.end()?;
+    Ok(RouteAction::DirectResponse {
+        status: u16::try_from(status).unwrap_or_default(),
+        body: body.unwrap_or_default(),
+    })
+}
+
+/// Names of headers to remove, in lower case.
+fn header_names(node: &Node<'_>) -> Result<Vec<String>, Refusal> {
+    let mut names = Vec::new();
+    for item in node.list()? {
+        let name = item.text()?.to_ascii_lowercase();
+        if name.is_empty() || name.starts_with(':') || name == "host" {
+            return Err(item.refuse(
+                "the name of a header that is neither `host` nor begins with a colon",
+                LEAVE_OUT,
+            ));
+        }
+        names.push(name);
+    }
+    Ok(names)
+}
+
+const ROUTE_TIMEOUT: Duration = Duration::from_secs(15);

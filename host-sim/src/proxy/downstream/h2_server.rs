@@ -1,0 +1,257 @@
+//! Clients that speak HTTP/2: many streams on a connection.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use h2::server::SendResponse;
+use h2::{Reason, RecvStream, SendStream};
+
+use super::stream::AccessLine;
+use super::{Connection, Rewound, Server};
+use crate::abi::Direction;
+use crate::header_map::HeaderMap;
+use crate::proxy::driver::Lanes;
+use crate::proxy::lane::Order;
+use crate::proxy::settings::Underscores;
+use crate::proxy::{h2_wire, manager};
+use crate::stream::{Protocol, StreamId};
+
+impl Server {
+    pub(super) async fn serve_h2(self: &Rc<Server>, io: Rewound, connection: Connection) {
+        let http = &self.listener.http;
+        let header_bytes = u32::try_from(http.max_request_headers_bytes).unwrap_or(u32::MAX);
+        let handshake = h2::server::Builder::new()
+            .max_concurrent_streams(http.max_concurrent_streams)
+            .initial_window_size(http.initial_stream_window)
+            .initial_connection_window_size(http.initial_connection_window)
+            .max_header_list_size(header_bytes)
+            .handshake::<_, Bytes>(io);
+        let Ok(mut accepting) = handshake.await else {
+            return;
+        };
+        let mut stopping = self.stopping.clone();
+        let mut told = false;
+        loop {
+            let accepted = tokio::select! {
+                _ = stopping.wait_for(|stopping| *stopping), if !told => {
+                    told = true;
+                    accepting.graceful_shutdown();
+                    continue;
+                }
+                accepted = accepting.accept() => accepted,
+            };
+            let Some(Ok((request, respond))) = accepted else {
+                return;
+            };
+            let (server, connection) = (self.clone(), connection.clone());
+            tokio::task::spawn_local(async move {
+                server.serve_h2_stream(request, respond, connection).await
+            });
+        }
+    }
+
+    async fn serve_h2_stream(
+        self: Rc<Server>,
+        request: http::Request<RecvStream>,
+        mut respond: SendResponse<Bytes>,
+        connection: Connection,
+    ) {
+        self.stats.requests.add(1);
+        let _active = self.stats.active_requests.hold();
+        let (head, body) = request.into_parts();
+        let mut headers = h2_wire::request_headers(&head);
+        if let Some(reason) = self.refusal(&mut headers) {
+            respond.send_reset(reason);
+            return;
+        }
+        // Envoy answers `expect: 100-continue` itself; over HTTP/2 too.
+        if headers
+            .first("expect")
+            .is_some_and(|value| value.eq_ignore_ascii_case(b"100-continue"))
+        {
+            headers.remove(b"expect");
+            let interim = http::Response::builder().status(100).body(()).ok();
+            let _the_client_left = interim.map(|interim| respond.send_informational(interim));
+        }
+        let peer = self.peer(&connection, Protocol::Http2);
+        let headers = match manager::accept(headers, &self.listener.http, peer) {
+            Ok(headers) => headers,
+            Err(early) => return answer_early(&mut respond, &early),
+        };
+        if headers.first(":method") == Some(b"CONNECT")
+            && manager::route(&self.listener, &headers).is_none()
+        {
+            let early = manager::EarlyAnswer {
+                status: 404,
+                location: None,
+                by_codec: false,
+                closes: false,
+            };
+            return answer_early(&mut respond, &early);
+        }
+        let complete = Cell::new(body.is_end_stream());
+        let status = Cell::new(0);
+        let line = AccessLine::of(&self, &connection, Protocol::Http2, &headers);
+        let (id, lanes) = self.open(&connection, Protocol::Http2, headers, complete.get());
+        let stream = Http2Stream {
+            server: &self,
+            id,
+            lanes: &lanes,
+            complete: &complete,
+            status: &status,
+        };
+        let answered = {
+            let mut answering = pin!(stream.answer(&mut respond));
+            let mut asking = pin!(stream.ask(body));
+            tokio::select! {
+                biased;
+                answered = &mut answering => answered,
+                () = &mut asking => None,
+            }
+        };
+        if let Some(line) = line {
+            line.write(&self.host, status.get());
+        }
+        if answered.is_none() {
+            self.driver.tell(|worker| worker.client_gone(id));
+        }
+    }
+
+    /// Why Envoy's codec would reset a stream instead of reading it.
+    fn refusal(&self, headers: &mut HeaderMap) -> Option<Reason> {
+        let odd: Vec<Vec<u8>> = headers
+            .iter()
+            .filter(|(name, _)| name.contains(&b'_'))
+            .map(|(name, _)| name.to_vec())
+            .collect();
+        match self.listener.http.underscores {
+            Underscores::Allow => {}
+            Underscores::RejectRequest if !odd.is_empty() => return Some(Reason::INTERNAL_ERROR),
+            Underscores::RejectRequest => {}
+            Underscores::DropHeader => {
+                for name in odd {
+                    headers.remove(&name);
+                }
+            }
+        }
+        (headers.len() > self.listener.http.max_headers_count).then_some(Reason::INTERNAL_ERROR)
+    }
+}
+
+fn answer_early(respond: &mut SendResponse<Bytes>, early: &manager::EarlyAnswer) {
+    let mut headers = early.headers();
+    manager::to_client(&mut headers, false);
+    // A client that has left meanwhile needs no answer.
+    let _the_client_left = respond.send_response(h2_wire::response(&headers), true);
+}
+
+struct Http2Stream<'a> {
+    server: &'a Rc<Server>,
+    id: StreamId,
+    lanes: &'a Rc<Lanes>,
+    complete: &'a Cell<bool>,
+    /// The status of the answer; 0 before.
+    status: &'a Cell<u16>,
+}
+
+impl Http2Stream<'_> {
+    /// Sends the answer to its end; `None` where the stream ended before.
+    async fn answer(&self, respond: &mut SendResponse<Bytes>) -> Option<()> {
+        let first = tokio::select! {
+            biased;
+            order = self.lanes.to_client.next() => order,
+            _ = poll_fn(|context| respond.poll_reset(context)) => return None,
+        };
+        let Some(Order::Headers {
+            mut headers,
+            end_stream,
+        }) = first
+        else {
+            respond.send_reset(Reason::INTERNAL_ERROR);
+            return None;
+        };
+        manager::to_client(&mut headers, false);
+        let status = headers
+            .text(":status")
+            .and_then(|status| status.parse().ok());
+        self.status.set(status.unwrap_or(503));
+        let mut stream = respond
+            .send_response(h2_wire::response(&headers), end_stream)
+            .ok()?;
+        if end_stream {
+            return self.ended(&mut stream);
+        }
+        loop {
+            let order = tokio::select! {
+                biased;
+                order = self.lanes.to_client.next() => order,
+                _ = poll_fn(|context| stream.poll_reset(context)) => return None,
+            };
+            match order {
+                Some(Order::Data { data, end_stream }) => {
+                    h2_wire::send_data(&mut stream, data, end_stream).await?;
+                    if end_stream {
+                        return self.ended(&mut stream);
+                    }
+                }
+                Some(Order::Trailers(trailers)) => {
+                    stream.send_trailers(h2_wire::fields(&trailers)).ok()?;
+                    return self.ended(&mut stream);
+                }
+                Some(Order::Headers { .. }) => {}
+                Some(Order::Reset) | None => {
+                    stream.send_reset(Reason::INTERNAL_ERROR);
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// A client that still sends after its answer is told to stop (RFC 9113, section 8.1).
+    fn ended(&self, stream: &mut SendStream<Bytes>) -> Option<()> {
+        if !self.complete.get() {
+            stream.send_reset(Reason::NO_ERROR);
+        }
+        Some(())
+    }
+
+    /// Reads the request; comes back only when its client has left.
+    async fn ask(&self, mut body: RecvStream) {
+        let driver = &self.server.driver;
+        if self.complete.get() {
+            return std::future::pending().await;
+        }
+        while let Some(data) = body.data().await {
+            let Ok(data) = data else {
+                return;
+            };
+            let length = data.len();
+            let ends = body.is_end_stream();
+            self.complete.set(ends);
+            driver.tell(|worker| worker.request_data(self.id, data, ends));
+            if ends {
+                return std::future::pending().await;
+            }
+            driver.room(self.id, Direction::Request, self.lanes).await;
+            if body.flow_control().release_capacity(length).is_err() {
+                return;
+            }
+        }
+        let Ok(trailers) = body.trailers().await else {
+            return;
+        };
+        self.complete.set(true);
+        match trailers {
+            Some(fields) => {
+                let mut trailers = HeaderMap::new();
+                h2_wire::add_fields(&mut trailers, &fields);
+                driver.tell(|worker| worker.request_trailers(self.id, trailers));
+            }
+            None => driver.tell(|worker| worker.request_data(self.id, Bytes::new(), true)),
+        }
+        std::future::pending().await
+    }
+}

@@ -1,0 +1,220 @@
+//! What streams of both protocols share: they are opened on the worker, and their requests are routed once the filter lets them.
+
+use std::rc::Rc;
+use std::time::Instant;
+
+use bytes::Bytes;
+
+use super::{Connection, Server};
+use crate::abi::Direction;
+use crate::header_map::HeaderMap;
+use crate::host::Host;
+use crate::proxy::access_line;
+use crate::proxy::cluster::{Answer, Cluster};
+use crate::proxy::driver::{Driver, Lanes};
+use crate::proxy::lane::Order;
+use crate::proxy::manager::{self, Peer};
+use crate::proxy::settings::{Route, RouteAction};
+use crate::stream::{Protocol, StreamId, StreamInfo, UpstreamInfo};
+
+impl Server {
+    pub(super) fn peer(&self, connection: &Connection, protocol: Protocol) -> Peer {
+        Peer {
+            address: connection.peer,
+            tls: connection.tls,
+            protocol,
+            machine: self.machine,
+        }
+    }
+
+    /// Opens a stream on the worker. The request goes on when its filter lets it.
+    pub(super) fn open(
+        self: &Rc<Server>,
+        connection: &Connection,
+        protocol: Protocol,
+        headers: HeaderMap,
+        end_stream: bool,
+    ) -> (StreamId, Rc<Lanes>) {
+        let route = manager::route(&self.listener, &headers);
+        let cluster = route.and_then(cluster_of).unwrap_or_default();
+        let info = StreamInfo {
+            source: connection.peer,
+            destination: connection.local,
+            protocol,
+            connection_id: connection.id,
+            peer_certificate: connection.certificate.clone(),
+            server_name: connection.server_name.clone(),
+            cluster: cluster.to_owned(),
+            route: route.map(|route| route.name.clone()).unwrap_or_default(),
+            virtual_host: self.listener.virtual_host.clone(),
+        };
+        let mut limits = self.listener.limits;
+        if protocol == Protocol::Http2 {
+            limits.buffer_limit_bytes =
+                usize::try_from(self.listener.http.initial_stream_window).unwrap_or(usize::MAX);
+        }
+        let (id, lanes) = self.driver.open(info, limits, headers, end_stream);
+        // A request without an upstream is answered before more of it is read, so that its connection ends as in Envoy.
+        let routed = lanes.to_upstream.take().map(|order| self.route(id, order));
+        let task = tokio::task::spawn_local(self.clone().forward(id, lanes.clone(), routed));
+        lanes.upstream.replace(Some(task.abort_handle()));
+        (id, lanes)
+    }
+
+    /// Waits for the request to leave the filter, and sends it where its route says.
+    async fn forward(
+        self: Rc<Server>,
+        id: StreamId,
+        lanes: Rc<Lanes>,
+        routed: Option<Option<Routed>>,
+    ) {
+        let routed = match routed {
+            Some(routed) => routed,
+            None => {
+                let order = lanes.to_upstream.next().await;
+                order.and_then(|order| self.route(id, order))
+            }
+        };
+        let Some(Routed {
+            cluster,
+            headers,
+            end_stream,
+        }) = routed
+        else {
+            return;
+        };
+        let answer = ToWorker {
+            driver: &self.driver,
+            id,
+            lanes: &lanes,
+        };
+        let exchange = cluster.exchange(headers, end_stream, &lanes.to_upstream, &answer);
+        if let Err(failure) = exchange.await {
+            self.driver
+                .tell(|worker| worker.upstream_failed(id, &failure));
+        }
+    }
+
+    /// Where a request goes that has left the filter; `None` where it was answered here. The filter may have changed what routes
+    /// look at, so the route is looked up anew, as in Envoy.
+    fn route(&self, id: StreamId, order: Order) -> Option<Routed> {
+        let Order::Headers {
+            mut headers,
+            end_stream,
+        } = order
+        else {
+            return None;
+        };
+        let answer = |status: u16, body: &str, details: &str| {
+            self.driver
+                .tell(|worker| worker.answer_locally(id, status, body, details));
+        };
+        let Some(route) = manager::route(&self.listener, &headers) else {
+            answer(404, "", "route_not_found");
+            return None;
+        };
+        let cluster = match &route.action {
+            RouteAction::DirectResponse { status, body } => {
+                answer(*status, &String::from_utf8_lossy(body), "direct_response");
+                return None;
+            }
+            RouteAction::Forward { .. } if headers.first(":method") == Some(b"CONNECT") => {
+                answer(501, "", "no_tunnels");
+                return None;
+            }
+            RouteAction::Forward { cluster, .. } => self.driver.clusters.named(cluster),
+        };
+        let Some(cluster) = cluster else {
+            answer(503, "", "cluster_not_found");
+            return None;
+        };
+        manager::to_upstream(&mut headers, &self.listener, route);
+        Some(Routed {
+            cluster,
+            headers,
+            end_stream,
+        })
+    }
+}
+
+/// A request on its way to a cluster.
+struct Routed {
+    cluster: Rc<Cluster>,
+    headers: HeaderMap,
+    end_stream: bool,
+}
+
+fn cluster_of(route: &Route) -> Option<&str> {
+    match &route.action {
+        RouteAction::Forward { cluster, .. } => Some(cluster),
+        RouteAction::DirectResponse { .. } => None,
+    }
+}
+
+/// An upstream's answer on its way to the filter.
+struct ToWorker<'a> {
+    driver: &'a Rc<Driver>,
+    id: StreamId,
+    lanes: &'a Rc<Lanes>,
+}
+
+impl Answer for ToWorker<'_> {
+    fn connected(&self, upstream: &UpstreamInfo) {
+        self.driver
+            .tell(|worker| worker.upstream_connected(self.id, upstream.clone()));
+    }
+
+    fn headers(&self, headers: HeaderMap, end_stream: bool) {
+        self.driver
+            .tell(|worker| worker.response_headers(self.id, headers, end_stream));
+    }
+
+    fn data(&self, data: Bytes, end_stream: bool) {
+        self.driver
+            .tell(|worker| worker.response_data(self.id, data, end_stream));
+    }
+
+    fn trailers(&self, trailers: HeaderMap) {
+        self.driver
+            .tell(|worker| worker.response_trailers(self.id, trailers));
+    }
+
+    async fn room(&self) {
+        self.driver
+            .room(self.id, Direction::Response, self.lanes)
+            .await;
+    }
+}
+
+/// What is written about a request once it is over: the path without its query, since queries carry credentials.
+pub(super) struct AccessLine {
+    text: String,
+    start: Instant,
+}
+
+impl AccessLine {
+    /// `None` where the listener writes none.
+    pub(super) fn of(
+        server: &Server,
+        connection: &Connection,
+        protocol: Protocol,
+        headers: &HeaderMap,
+    ) -> Option<AccessLine> {
+        let text =
+            |name: &str| String::from_utf8_lossy(headers.first(name).unwrap_or(b"-")).into_owned();
+        let path = text(":path");
+        let path = path.split('?').next().unwrap_or_default();
+        let (peer, method) = (connection.peer, text(":method"));
+        let text = format!("{peer} {method} {path} {}", protocol.name());
+        server.listener.access_log.then(|| AccessLine {
+            text,
+            start: Instant::now(),
+        })
+    }
+
+    /// `status` is 0 where there was no answer.
+    pub(super) fn write(self, host: &Host, status: u16) {
+        let milliseconds = self.start.elapsed().as_millis();
+        access_line(host, format!("{} {status} {milliseconds}ms", self.text));
+    }
+}

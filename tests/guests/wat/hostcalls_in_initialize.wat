@@ -1,0 +1,17 @@
+;; Hostcalls while the VM is not started: which does the host allow? Digits are statuses.
+(module
+  (import "env" "proxy_log" (func $log (param i32 i32 i32) (result i32)))
+  (import "env" "proxy_set_tick_period_milliseconds" (func $tick (param i32) (result i32)))
+  (memory (export "memory") 2)
+  (data (i32.const 0) "| hostcalls_in_initialize")
+  (func $say (drop (call $log (i32.const 2) (i32.const 0) (i32.const 25))))
+  (func (export "proxy_abi_version_0_2_1"))
+  (func (export "proxy_on_memory_allocate") (param i32) (result i32) (i32.const 65536))
+  (func (export "proxy_on_context_create") (param i32 i32))
+  (func (export "proxy_on_vm_start") (param i32 i32) (result i32) (i32.const 1))
+  (func (export "proxy_on_configure") (param i32 i32) (result i32) (call $say) (i32.const 1))
+  (data (i32.const 64) "| tick ?")
+  (func (export "_initialize")
+    (i32.store8 (i32.const 71) (i32.add (i32.const 48) (call $tick (i32.const 0))))
+    (drop (call $log (i32.const 2) (i32.const 64) (i32.const 8))))
+)

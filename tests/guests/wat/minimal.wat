@@ -1,0 +1,10 @@
+;; Marker, allocator and configure; no other export.
+(module
+  (import "env" "proxy_log" (func $log (param i32 i32 i32) (result i32)))
+  (memory (export "memory") 2)
+  (data (i32.const 0) "| minimal")
+  (func $say (drop (call $log (i32.const 2) (i32.const 0) (i32.const 9))))
+  (func (export "proxy_abi_version_0_2_1"))
+  (func (export "proxy_on_memory_allocate") (param i32) (result i32) (i32.const 65536))
+  (func (export "proxy_on_configure") (param i32 i32) (result i32) (call $say) (i32.const 1))
+)

@@ -1,0 +1,17 @@
+;; No allocator: the host has nowhere to put an answer; the digit is its status.
+(module
+  (import "env" "proxy_log" (func $log (param i32 i32 i32) (result i32)))
+  (import "env" "proxy_get_property" (func $property (param i32 i32 i32 i32) (result i32)))
+  (memory (export "memory") 2)
+  (data (i32.const 0) "| no_allocator")
+  (func $say (drop (call $log (i32.const 2) (i32.const 0) (i32.const 14))))
+  (func (export "proxy_abi_version_0_2_1"))
+  (func (export "proxy_on_context_create") (param i32 i32))
+  (func (export "proxy_on_vm_start") (param i32 i32) (result i32) (i32.const 1))
+  (data (i32.const 128) "plugin_name")
+  (data (i32.const 160) "| property -> 0")
+  (func (export "proxy_on_configure") (param i32 i32) (result i32)
+    (i32.store8 (i32.const 174) (i32.add (i32.const 48) (call $property (i32.const 128) (i32.const 11) (i32.const 200) (i32.const 240))))
+    (drop (call $log (i32.const 2) (i32.const 160) (i32.const 15)))
+    (i32.const 1))
+)

@@ -1,0 +1,52 @@
+//! Where the simulator differs from Envoy on purpose or for now, each with its reason. It is kept short, and it cannot go stale: a
+//! listed difference that is gone fails the suite.
+
+use crate::host::Host;
+
+/// Cases that fail on the simulator, as `module::case`.
+const CASES: [(&str, &str); 0] = [];
+
+/// What the simulator does otherwise with requests that `cases/differential.rs` makes up.
+pub const EXCHANGES: &[ExchangeDifference] = &[];
+
+/// One such difference.
+pub struct ExchangeDifference {
+    /// Why it stays.
+    pub reason: &'static str,
+    /// The plan in which it comes up. One that does not is gone and has to be taken out here.
+    pub plan: &'static str,
+    /// Whether it explains a mismatch whole: the exchange as it is told, the lines that only Envoy's outcome has, and those that
+    /// only the simulator's has.
+    pub explains: fn(exchange: &str, envoy: &[&str], sim: &[&str]) -> bool,
+}
+
+/// Why the case `name` fails on `host`; `None` when it has to pass.
+pub fn of_case(host: Host, name: &str) -> Option<&'static str> {
+    match host {
+        Host::Envoy => None,
+        Host::Sim => {
+            let mut listed = CASES.iter().filter(|(case, _)| *case == name);
+            listed.next().map(|(_, reason)| *reason)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::binaries::workspace;
+
+    #[test]
+    fn every_listed_case_exists_and_has_a_reason() {
+        for (case, reason) in CASES {
+            let (module, name) = case.rsplit_once("::").expect("module::case");
+            let file = workspace().join(format!("tests/cases/{}.rs", module.replace("::", "/")));
+            let text = std::fs::read_to_string(&file).unwrap_or_default();
+            assert!(
+                text.contains(&format!("async fn {name}(host: Host)")),
+                "{case}"
+            );
+            assert!(!reason.is_empty(), "{case}");
+        }
+    }
+}

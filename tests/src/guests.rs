@@ -1,0 +1,96 @@
+//! Guest modules that ask a host questions: each scenario runs on a host and must give the recorded transcript.
+//!
+//! The transcripts were recorded on Envoy, so they are Envoy's rules and not our reading of them. A host gets the same
+//! bootstrap document and the same flags as Envoy. `GUESTS_RECORD=1` writes the transcripts anew.
+//!
+//! `make guests` builds the modules; `GUESTS_DIR` names the folder that they are in.
+
+mod host;
+mod scenario;
+mod transcript;
+mod upstream;
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::binaries;
+pub use host::Host;
+use scenario::Scenario;
+
+/// Runs every scenario on `host`, two at a time, and reports all that differ together.
+pub fn run_all(host: &Host) {
+    let folder = binaries::workspace().join("tests/cases/guests/scenarios");
+    let files = scenario_files(&folder);
+    let next = AtomicUsize::new(0);
+    let differing = Mutex::new(Vec::new());
+    let work = || {
+        while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if let Some(difference) = run(host, file) {
+                let mut all = differing.lock().expect("no holder panicked");
+                all.push(format!("{}: {difference}", file.display()));
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(work);
+        scope.spawn(work);
+    });
+    let differing = differing.into_inner().expect("no holder panicked");
+    assert!(differing.is_empty(), "{}", differing.join("\n\n"));
+}
+
+/// Runs one scenario; where its transcript differs from the recorded one.
+fn run(host: &Host, file: &Path) -> Option<String> {
+    let scenario = Scenario::read(file);
+    let found = transcript::run(host, &scenario, &guests());
+    let recorded = file.with_extension("txt");
+    if std::env::var_os("GUESTS_RECORD").is_some() {
+        std::fs::write(&recorded, &found).expect("a transcript can be written");
+        return None;
+    }
+    let expected = std::fs::read_to_string(&recorded).unwrap_or_default();
+    first_difference(&expected, &found)
+}
+
+fn scenario_files(folder: &Path) -> Vec<PathBuf> {
+    let only = std::env::var("GUESTS_ONLY").unwrap_or_default();
+    let entries = std::fs::read_dir(folder).expect("the scenarios");
+    let mut files: Vec<PathBuf> = entries
+        .map(|entry| entry.expect("a scenario").path())
+        .collect();
+    files.retain(|file| {
+        file.extension()
+            .is_some_and(|extension| extension == "json")
+    });
+    files.retain(|file| file.to_string_lossy().contains(&only));
+    files.sort();
+    files
+}
+
+fn guests() -> PathBuf {
+    let folder = std::env::var_os("GUESTS_DIR").map(PathBuf::from);
+    folder.unwrap_or_else(|| {
+        binaries::workspace().join("target/guests/wasm32-wasip1/release/examples")
+    })
+}
+
+/// The first line in which two texts differ, with what came before.
+fn first_difference(expected: &str, found: &str) -> Option<String> {
+    let (expected, found) = (lines(expected), lines(found));
+    let at = (0..expected.len().max(found.len())).find(|at| expected.get(*at) != found.get(*at))?;
+    let before = found[at.saturating_sub(4)..at.min(found.len())].join("\n    ");
+    let end = "(end)";
+    let (wanted, got) = (
+        expected.get(at).unwrap_or(&end),
+        found.get(at).unwrap_or(&end),
+    );
+    Some(format!(
+        "line {}\n    {before}\n  recorded {wanted}\n  found    {got}",
+        at + 1
+    ))
+}
+
+fn lines(text: &str) -> Vec<&str> {
+    text.lines().collect()
+}

@@ -1,0 +1,179 @@
+//! Runs a scenario on a host and writes down what client, upstream and guest saw, the same text in each run.
+//!
+//! `>` what the client sent, `<` what it got, `^` what the upstream got, then the guest's lines by VM. Values that differ from run to run
+//! (dates, ids, durations) are hidden here; guests do not log them.
+
+use std::collections::BTreeMap;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use super::host::Host;
+use super::scenario::{Exchange, Places, Scenario};
+use super::upstream::{Upstream, whole_message};
+
+/// The transcript of one run.
+pub fn run(host: &Host, scenario: &Scenario, guests: &Path) -> String {
+    static RUNS: AtomicU32 = AtomicU32::new(0);
+    let run = RUNS.fetch_add(1, Ordering::Relaxed);
+    let folder = std::env::temp_dir().join(format!("guests.{}.{run}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder for the run");
+    let upstream = Upstream::start();
+    let module = guests.join(format!("{}.wasm", scenario.guest));
+    let places = Places {
+        module: &module,
+        upstream: upstream.port,
+        dead: dead_port(),
+    };
+    let running = host.start(&folder, &scenario.bootstrap(&places));
+    let mut text = String::new();
+    match running.listener {
+        Some(listener) => {
+            std::thread::sleep(Duration::from_millis(scenario.settle_ms));
+            for exchange in &scenario.exchanges {
+                let answer = exchange_with(listener, exchange);
+                write_exchange(&mut text, exchange, &answer, &upstream);
+            }
+            std::thread::sleep(Duration::from_millis(scenario.linger_ms));
+        }
+        None => text.push_str("the host refused\n"),
+    }
+    let log = running.stop();
+    write_guest_lines(&mut text, &log);
+    let _removed = std::fs::remove_dir_all(&folder);
+    text
+}
+
+fn dead_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("a bound socket").port()
+}
+
+/// Sends the pieces and reads until the answer is whole, the connection ends or patience does.
+fn exchange_with(listener: SocketAddr, exchange: &Exchange) -> Vec<u8> {
+    let mut stream = TcpStream::connect(listener).expect("a listening host");
+    for (index, piece) in exchange.pieces.iter().enumerate() {
+        if index > 0 {
+            std::thread::sleep(BETWEEN_PIECES);
+        }
+        if stream.write_all(piece).is_err() {
+            break;
+        }
+    }
+    if let Some(after) = exchange.hang_up_after_ms {
+        std::thread::sleep(Duration::from_millis(after));
+        return b"(client hung up)".to_vec();
+    }
+    let head_only = exchange.pieces[0].starts_with(b"HEAD ");
+    let deadline = Instant::now() + PATIENCE;
+    let mut answer = Vec::new();
+    let _set = stream.set_read_timeout(Some(Duration::from_millis(50)));
+    loop {
+        let whole = if head_only {
+            answer.ends_with(b"\r\n\r\n")
+        } else {
+            whole_message(&answer).is_some()
+        };
+        let mut part = [0; 65536];
+        match stream.read(&mut part) {
+            Ok(0) if whole => return answer,
+            Ok(0) => break answer.extend(b"(connection ended)"),
+            Ok(count) => answer.extend(&part[..count]),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                if whole {
+                    return answer;
+                }
+                if Instant::now() > deadline {
+                    break answer.extend(b"(no end)");
+                }
+            }
+            Err(_) => break answer.extend(b"(connection reset)"),
+        }
+    }
+    answer
+}
+
+fn write_exchange(text: &mut String, exchange: &Exchange, answer: &[u8], upstream: &Upstream) {
+    for piece in &exchange.pieces {
+        write_bytes(text, '>', piece);
+    }
+    write_bytes(text, '<', answer);
+    std::thread::sleep(Duration::from_millis(exchange.pause_ms));
+    let mut all = upstream.take_seen();
+    all.sort(); // Requests of one moment come on several connections, in any order.
+    for seen in all {
+        write_bytes(text, '^', &seen);
+    }
+    text.push('\n');
+}
+
+/// Lines of a message, each behind `mark`; a body is one line with escapes.
+fn write_bytes(text: &mut String, mark: char, bytes: &[u8]) {
+    let shown = &bytes[..bytes.len().min(4096)];
+    for line in shown.split_inclusive(|byte| *byte == b'\n') {
+        let line = line.strip_suffix(b"\r\n").unwrap_or(line);
+        let line = line
+            .escape_ascii()
+            .to_string()
+            .replace("\\\"", "\"")
+            .replace("\\'", "'");
+        text.push_str(&format!("{mark} {}\n", hide(&line)));
+    }
+}
+
+/// Hides the value of headers that no two runs share.
+fn hide(line: &str) -> String {
+    match line.split_once(": ") {
+        Some((name @ ("date" | "x-request-id" | "x-envoy-upstream-service-time"), _)) => {
+            format!("{name}: *")
+        }
+        _ => line.to_owned(),
+    }
+}
+
+/// The guest's lines, VM by VM: threads of one host write in any order, but each VM keeps its own.
+///
+/// Guests that do not number their VM keep the order of their streams, which live in one VM here. What their roots say in
+/// several VMs at a time is sorted.
+fn write_guest_lines(text: &mut String, log: &str) {
+    let mut by_vm: BTreeMap<u32, Vec<&str>> = BTreeMap::new();
+    let (mut roots, mut streams, mut failures) = (Vec::new(), Vec::new(), Vec::new());
+    for line in log.lines() {
+        let said = line.split_once("wasm log ");
+        if let Some((context, said)) = said.and_then(|(_, rest)| rest.split_once(": |")) {
+            let said = said.trim_start();
+            let vm = said.split_once('.').and_then(|(vm, _)| vm.parse().ok());
+            match vm {
+                Some(vm) => by_vm.entry(vm).or_default().push(said),
+                None if context.starts_with("guest ") => streams.push(said),
+                None => roots.push(said),
+            }
+        } else if let Some(at) = failure(line) {
+            failures.push(&line[at..]);
+        }
+    }
+    roots.sort();
+    let numbered = by_vm.into_values().flatten();
+    for line in roots
+        .into_iter()
+        .chain(streams)
+        .chain(numbered)
+        .chain(failures)
+    {
+        text.push_str(&format!("| {line}\n"));
+    }
+}
+
+/// Where a host's own line tells of a guest's failure.
+fn failure(line: &str) -> Option<usize> {
+    let trap = line
+        .find("Function: ")
+        .filter(|_| line.contains(" failed: Uncaught "));
+    trap.or_else(|| line.find("Wasm VM failed"))
+}
+
+/// Longer than the idle time-out of a scenario, after which a host gives up by itself.
+const PATIENCE: Duration = Duration::from_millis(2500);
+const BETWEEN_PIECES: Duration = Duration::from_millis(150);
