@@ -58,6 +58,7 @@
 //! | `CONNECT` that a filter lets through | 501 | a tunnel shows a filter nothing but bytes |
 //! | WebSocket over HTTP/2 | its stream is reset | extended `CONNECT` is not offered, as in Envoy unless it is configured |
 //! | what a client sends behind the head of an upgrade | goes on at once | Envoy waits for the 101 first |
+//! | an upstream that answers an upgrade with something else than 101 | its body reaches the client | Envoy cuts it off |
 //! | one VM for plugins with equal `vm_id`, code and configuration | a VM for each listener | a guest can tell only by its own statics |
 //! | a client that leaves while its body waits, with more than 256 KiB unread | noticed when the body goes on | a socket shows its end only behind what was not read |
 //! | the request to an upstream of a client whose body breaks the framing at once | may not be sent at all | Envoy connects before it reads on |

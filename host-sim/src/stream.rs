@@ -225,6 +225,9 @@ pub(crate) struct Stream {
     pub(crate) logging: bool,
     /// Nothing more happens.
     pub(crate) over: bool,
+    /// When the whole request had gone out, and how long the whole answer then took.
+    pub(crate) sent_at: Option<Moment>,
+    pub(crate) backend_latency: Option<Duration>,
     /// The connection to the upstream, once there is one.
     pub(crate) upstream: Option<UpstreamInfo>,
     /// `response.code`: of what is being answered, in the end of what was.

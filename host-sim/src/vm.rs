@@ -330,6 +330,12 @@ impl Vm {
                 let failure = describe(state, name, context, &error);
                 state.trace.push(Entry::Trapped { name });
                 state.host.0.log(&LogLine {
+                    level: crate::abi::LogLevel::Error,
+                    from_guest: false,
+                    prefix: String::new(),
+                    message: format!("Function: {name} failed: {}", envoys_words(&error)),
+                });
+                state.host.0.log(&LogLine {
                     level: crate::abi::LogLevel::Critical,
                     from_guest: false,
                     prefix: String::new(),
@@ -367,6 +373,23 @@ fn describe(
         reason: trap.unwrap_or_else(|| error.root_cause().to_string()),
         backtrace: frames.unwrap_or_default(),
     }
+}
+
+/// The reason as Envoy's engine words it, for those who search logs for it.
+fn envoys_words(error: &wasmtime::Error) -> String {
+    let words = match error.downcast_ref::<Trap>() {
+        Some(Trap::UnreachableCodeReached) => "unreachable",
+        Some(Trap::MemoryOutOfBounds) => "memory access out of bounds",
+        Some(Trap::IntegerDivisionByZero) => "divide by zero",
+        Some(Trap::IntegerOverflow) => "divide result unrepresentable",
+        Some(Trap::BadConversionToInteger) => "float unrepresentable in integer range",
+        Some(Trap::TableOutOfBounds) => "table index is out of bounds",
+        Some(Trap::IndirectCallToNull | Trap::BadSignature) => {
+            "null function or function signature mismatch"
+        }
+        _ => return error.root_cause().to_string(),
+    };
+    format!("Uncaught RuntimeError: {words}")
 }
 
 fn demangled(name: &str) -> String {

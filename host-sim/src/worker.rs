@@ -146,6 +146,8 @@ impl Worker {
             failed: false,
             logging: false,
             over: false,
+            sent_at: None,
+            backend_latency: None,
             upstream: None,
             code: None,
             details: None,

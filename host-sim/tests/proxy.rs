@@ -173,6 +173,7 @@ fn settings(upstream: SocketAddr, plugin: Option<Plugin>) -> Settings {
         virtual_host: "all".to_owned(),
         request_headers_to_remove: vec!["x-original-url".to_owned()],
         routes: vec![Route {
+            timeout: None,
             name: String::new(),
             matcher: RouteMatcher::Prefix("/".to_owned()),
             action: RouteAction::Forward {

@@ -1,6 +1,6 @@
 //! The two hosts of the gate: real Envoy, and `host-sim proxy`, which takes Envoy's flags, bootstrap and admin calls.
 //!
-//! A case gets a [`Host`] and never asks which one it is. Only [`envoy`] and [`sim`] know how each is started; where the two may
+//! A case gets a [`Host`] and never asks which one it is. Only `envoy` and `sim` know how each is started; where the two may
 //! differ stands in [`crate::differences`].
 
 mod envoy;

@@ -82,7 +82,8 @@ pub(super) fn send_local_response(
     Ok(())
 }
 
-/// Once it has resumed, a filter does not see that way of the stream any more.
+/// Once it has resumed a stream, a filter does not see the request any more, whichever way it resumed. The response stays to be
+/// seen. Source: `Context::continueStream` of Envoy, which forgets the request only.
 fn resume(guest: &mut Guest<'_, '_>, direction: Direction) -> Answer {
     let state = guest.state_mut();
     let Some(id) = stream_id(state) else {
@@ -90,12 +91,12 @@ fn resume(guest: &mut Guest<'_, '_>, direction: Direction) -> Answer {
     };
     state.deferred.push_back(Deferred::Continue(id, direction));
     if let Some(stream) = state.acting_stream() {
-        let half = stream.half_mut(direction);
-        half.headers_visible = false;
-        half.trailers_visible = false;
+        let request = &mut stream.request;
+        request.headers_visible = false;
+        request.trailers_visible = false;
         // A body that is being collected stays readable until it has gone on.
-        if !half.buffering {
-            half.body_view = BodyView::Hidden;
+        if !request.buffering {
+            request.body_view = BodyView::Hidden;
         }
     }
     Ok(())

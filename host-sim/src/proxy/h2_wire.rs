@@ -29,6 +29,12 @@ pub(super) fn request_headers(head: &http::request::Parts) -> HeaderMap {
         headers.add(b":authority", &host);
     }
     headers.remove(b"host");
+    // A client may send its cookies one by one; Envoy makes one field of them, behind the others.
+    let cookies: Vec<&[u8]> = headers.all("cookie").collect();
+    if !cookies.is_empty() {
+        let joined = cookies.join(&b"; "[..]);
+        headers.set(b"cookie", &joined);
+    }
     headers
 }
 

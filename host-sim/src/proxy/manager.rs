@@ -10,7 +10,7 @@ use super::h1::has_token;
 use super::path;
 use super::settings::{HttpOptions, Listener, Route, RouteAction, RouteMatcher};
 use crate::header_map::{HeaderMap, Joining};
-use crate::stream::Protocol;
+use crate::stream::{LocalReply, Protocol};
 
 /// Who sent a request.
 #[derive(Clone, Copy, Debug)]
@@ -43,9 +43,10 @@ impl EarlyAnswer {
         }
     }
 
-    /// The headers; there is no body.
-    pub(super) fn headers(&self) -> HeaderMap {
-        let mut headers = HeaderMap::new().with(":status", self.status.to_string());
+    /// The headers; there is no body. A gRPC client reads the status from where it looks for one.
+    pub(super) fn headers(&self, grpc: bool) -> HeaderMap {
+        let reply = LocalReply::of_envoy(self.status.into(), "", "");
+        let (mut headers, _) = reply.render(grpc, false);
         if let Some(location) = &self.location {
             headers.add(b"location", location);
         }

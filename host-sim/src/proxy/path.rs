@@ -27,7 +27,12 @@ pub(super) fn prepared(target: &[u8], options: &HttpOptions) -> Option<(Vec<u8>,
         path = normalized(&path)?;
     }
     if options.merge_slashes {
+        let only_slashes = path.len() > 1 && path.iter().all(|byte| *byte == b'/');
         path.dedup_by(|second, first| *second == b'/' && *first == b'/');
+        // Envoy joins what stands between slashes, and keeps a last one: nothing at all comes out as two.
+        if only_slashes {
+            path.push(b'/');
+        }
     }
     path.extend_from_slice(query);
     Some((path, redirect))

@@ -60,6 +60,7 @@ pub(super) fn reason(status: u16) -> &'static str {
         508 => "Loop Detected",
         510 => "Not Extended",
         511 => "Network Authentication Required",
+        599 => "Last Unassigned Server Error Code",
         _ => "Unknown",
     }
 }

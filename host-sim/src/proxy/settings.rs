@@ -31,7 +31,7 @@ pub struct Listener {
     pub address: SocketAddr,
     /// `stat_prefix`: statistics of this listener begin with `http.<stat_prefix>.`.
     pub stat_prefix: String,
-    /// Sizes and times of streams. `limits.route_timeout` holds for every route of the listener.
+    /// Sizes and times of streams. Each route has its own time-out, which takes the place of `limits.route_timeout`.
     pub limits: StreamLimits,
     /// The filter. `None` = requests go straight to the router.
     pub plugin: Option<Plugin>,
@@ -162,6 +162,8 @@ pub struct Route {
     pub matcher: RouteMatcher,
     /// Where they go.
     pub action: RouteAction,
+    /// `timeout`: so long may the upstream take to answer. `None` = for ever.
+    pub timeout: Option<Duration>,
     /// `request_headers_to_remove` of the route itself, in lower case.
     pub request_headers_to_remove: Vec<String>,
 }

@@ -184,6 +184,9 @@ fn of_response(stream: &Stream, name: &str) -> Option<Vec<u8>> {
                 local_reply::grpc_status(status).unsigned_abs().into()
             })))
         }
+        "backend_latency" => stream
+            .backend_latency
+            .map(|latency| number(nanoseconds(latency))),
         "headers" => Some(map(visible_response(stream))),
         "trailers" => Some(map(trailers)),
         _ => None,

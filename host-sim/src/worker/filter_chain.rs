@@ -49,7 +49,10 @@ impl Worker {
         half.end_seen = end_stream;
         half.headers_visible = true;
         self.touch(id);
-        self.note_complete(id, direction);
+        self.note_answered(id, direction);
+        if end_stream {
+            self.request_was_shown(id, direction);
+        }
         let after = match self.headers_callback(id, direction, end_stream) {
             Some(after) => after,
             None => return,
@@ -118,6 +121,17 @@ impl Worker {
         })
     }
 
+    /// The answer has come in whole.
+    fn note_answered(&mut self, id: StreamId, direction: Direction) {
+        let now = self.host.clock().now();
+        if let Some(stream) = self.live(id)
+            && direction == Direction::Response
+            && stream.response.complete
+        {
+            stream.backend_latency = stream.sent_at.map(|sent| now.since(sent));
+        }
+    }
+
     pub(super) fn receive_data(
         &mut self,
         id: StreamId,
@@ -132,7 +146,7 @@ impl Worker {
         half.body_bytes += data.len() as u64;
         half.complete = end_stream;
         self.touch(id);
-        self.note_complete(id, direction);
+        self.note_answered(id, direction);
         self.pass_data(id, direction, data.into(), end_stream);
     }
 
@@ -150,6 +164,13 @@ impl Worker {
             return;
         }
         half.end_seen = end_stream;
+        if end_stream {
+            self.request_was_shown(id, direction);
+        }
+        let Some(stream) = self.receiving(id, direction) else {
+            return;
+        };
+        let half = stream.half_mut(direction);
         if half.buffering {
             half.buffer.get_or_insert_default().extend_from_slice(&data);
             half.body_view = BodyView::Buffered;
@@ -261,7 +282,7 @@ impl Worker {
         half.complete = true;
         let stopped = half.iteration.stops_all();
         self.touch(id);
-        self.note_complete(id, direction);
+        self.note_answered(id, direction);
         if !stopped {
             self.pass_trailers(id, direction);
         }
@@ -274,6 +295,7 @@ impl Worker {
         let half = stream.half_mut(direction);
         half.trailers_visible = true;
         half.trailers_shown = true;
+        self.request_was_shown(id, direction);
         let Some(pause) = self.trailers_callback(id, direction) else {
             return;
         };
@@ -469,6 +491,7 @@ impl Worker {
         }
         match direction {
             Direction::Request => {
+                stream.sent_at = Some(now);
                 stream.route_deadline = timeout.map(|timeout| now.after(timeout));
             }
             Direction::Response => self.finish(id),

@@ -31,8 +31,9 @@ impl Worker {
         stream.route_deadline = None;
         stream.request_deadline = None;
         let (headers, body) = reply.render(stream.grpc, stream.head);
-        stream.closes_connection =
-            !stream.request.complete && stream.info.protocol != Protocol::Http2;
+        // Envoy also ends a connection on which it has found a request bad.
+        let unfit = !stream.request.complete || reply.status == 400;
+        stream.closes_connection = unfit && stream.info.protocol != Protocol::Http2;
         if upstream_is_busy {
             self.send(Output::ResetUpstream(id));
         }

@@ -3,7 +3,7 @@
 use super::{Worker, flags};
 use crate::abi::Direction;
 use crate::clock::Moment;
-use crate::stream::{LocalReply, StreamId};
+use crate::stream::{LocalReply, Stream, StreamId};
 
 /// What is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -79,10 +79,10 @@ impl Worker {
             LocalReply::of_envoy(504, "upstream request timeout", "response_timeout")
                 .flagged(flags::UPSTREAM_REQUEST_TIMEOUT)
         } else if due(stream.request_deadline) {
-            LocalReply::of_envoy(408, "request timeout", "request_overall_timeout")
+            let status = timeout_status(stream);
+            LocalReply::of_envoy(status, "request timeout", "request_overall_timeout")
         } else {
-            // A client that is silent in the middle of its request is told so; otherwise it is others who are late.
-            let status = if stream.request.complete { 504 } else { 408 };
+            let status = timeout_status(stream);
             LocalReply::of_envoy(status, "stream timeout", "stream_idle_timeout")
                 .flagged(flags::STREAM_IDLE_TIMEOUT)
         };
@@ -100,13 +100,18 @@ impl Worker {
         }
     }
 
-    /// A request that has come in whole is not late any more.
-    pub(super) fn note_complete(&mut self, id: StreamId, direction: Direction) {
+    /// The filter is shown the end of the request, so the request is not late any more. An end that has come in and is kept back
+    /// from the filter does not count, as in Envoy.
+    pub(super) fn request_was_shown(&mut self, id: StreamId, direction: Direction) {
         if let Some(stream) = self.live(id)
             && direction == Direction::Request
-            && stream.request.complete
         {
             stream.request_deadline = None;
         }
     }
+}
+
+/// A client that is silent in the middle of its request is told so; otherwise it is others who are late.
+fn timeout_status(stream: &Stream) -> u32 {
+    if stream.request.complete { 504 } else { 408 }
 }

@@ -30,13 +30,10 @@ pub(super) fn read(
     };
     manager.read("codec_type", codec)?;
     let http = http_options(&mut manager)?;
-    let mut limits = stream_limits(&mut manager)?;
+    let limits = stream_limits(&mut manager)?;
     let access_log = manager.read("access_log", access_log::read)?;
     let plugin = http_filters(&manager.required("http_filters")?)?;
     let routes = route::read_configuration(&manager.required("route_config")?, clusters)?;
-    if let Some(timeout) = routes.timeout {
-        limits.route_timeout = timeout;
-    }
     manager.end()?;
     Ok(ConnectionManager {
         stat_prefix,

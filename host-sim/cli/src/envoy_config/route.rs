@@ -14,8 +14,6 @@ pub(super) struct Routes {
     pub(super) virtual_host: String,
     pub(super) request_headers_to_remove: Vec<String>,
     pub(super) routes: Vec<Route>,
-    /// The time-out that all of them have; `None` = they leave it at Envoy's.
-    pub(super) timeout: Option<Option<Duration>>,
 }
 
 pub(super) fn read_configuration(node: &Node<'_>, clusters: &[Cluster]) -> Result<Routes, Refusal> {
@@ -42,34 +40,17 @@ fn virtual_host(node: &Node<'_>, clusters: &[Cluster]) -> Result<Routes, Refusal
     let list = host.required("routes")?;
     host.end()?;
     let mut routes = Vec::new();
-    let mut common = None;
     for item in list.list()? {
-        let (route, timeout) = read_route(&item, clusters)?;
-        routes.push(route);
-        let Some(timeout) = timeout else { continue };
-        if common.is_some_and(|common| common != timeout) {
-            return Err(Refusal::new(
-                &format!("{}/route/timeout", item.pointer()),
-                "another time-out than that of the routes before",
-                "one `timeout` for all routes of a listener",
-                "give all routes the same `timeout`, or run this file on Envoy",
-            ));
-        }
-        common = Some(timeout);
+        routes.push(read_route(&item, clusters)?);
     }
     Ok(Routes {
         virtual_host: name,
         request_headers_to_remove: removed.unwrap_or_default(),
         routes,
-        timeout: common,
     })
 }
 
-/// A route, and its time-out if it goes anywhere.
-fn read_route(
-    node: &Node<'_>,
-    clusters: &[Cluster],
-) -> Result<(Route, Option<Option<Duration>>), Refusal> {
+fn read_route(node: &Node<'_>, clusters: &[Cluster]) -> Result<Route, Refusal> {
     let mut fields = node.message()?;
     let name = fields.text("name")?;
     let matcher = matcher(&fields.required("match")?)?;
@@ -77,18 +58,17 @@ fn read_route(
     let (kind, action) = fields.one_of(&["route", "direct_response"])?;
     fields.end()?;
     let (action, timeout) = if kind == "route" {
-        let (action, timeout) = forward(&action, clusters)?;
-        (action, Some(timeout))
+        forward(&action, clusters)?
     } else {
         (direct_response(&action)?, None)
     };
-    let route = Route {
+    Ok(Route {
         name,
         matcher,
         action,
+        timeout,
         request_headers_to_remove: removed.unwrap_or_default(),
-    };
-    Ok((route, timeout))
+    })
 }
 
 /// `envoy.config.route.v3.RouteMatch`

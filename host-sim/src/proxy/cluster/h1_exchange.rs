@@ -104,6 +104,9 @@ async fn receive(
         ResponseFault::Gone => UpstreamFailure::Disconnected,
         ResponseFault::Malformed => UpstreamFailure::ProtocolError,
     })?;
+    if head.headers.len() > MAX_RESPONSE_FIELDS {
+        return Err(UpstreamFailure::ProtocolError);
+    }
     // The answer to an upgrade shows none.
     if !manager::is_upgrade(request) {
         add_service_time(&mut head.headers, start);
@@ -132,3 +135,6 @@ async fn receive(
     }
     Ok(!head.closes)
 }
+
+/// With `:status`. Source: `max_headers_count` of an Envoy cluster, which is 100 unless configured.
+pub(super) const MAX_RESPONSE_FIELDS: usize = 101;

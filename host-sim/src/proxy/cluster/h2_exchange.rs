@@ -7,6 +7,7 @@ use bytes::Bytes;
 use h2::RecvStream;
 use h2::client::ResponseFuture;
 
+use super::h1_exchange::MAX_RESPONSE_FIELDS;
 use super::{Answer, Cluster, Http2, add_service_time};
 use crate::header_map::HeaderMap;
 use crate::proxy::h2_wire;
@@ -98,6 +99,9 @@ async fn receive(response: ResponseFuture, answer: &impl Answer) -> Result<(), U
     let (head, body) = response.await.map_err(failure)?.into_parts();
     let mut headers = HeaderMap::new().with(":status", head.status.as_str());
     h2_wire::add_fields(&mut headers, &head.headers);
+    if headers.len() > MAX_RESPONSE_FIELDS {
+        return Err(UpstreamFailure::ProtocolError);
+    }
     add_service_time(&mut headers, start);
     let ends = body.is_end_stream();
     answer.headers(headers, ends);

@@ -17,8 +17,9 @@ use crate::proxy::h1::{
     self, BodyFault, BodyReader, Framing, Incoming, Io, Limits, Outgoing, Part, RequestFault,
 };
 use crate::proxy::lane::Order;
+use crate::proxy::settings::Underscores;
 use crate::proxy::{manager, reasons};
-use crate::stream::{Protocol, StreamId};
+use crate::stream::{Protocol, StreamId, asks_for_grpc};
 
 /// How a request ended for its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -303,10 +304,11 @@ impl Exchange<'_> {
             .unwrap_or(503);
         self.status.set(status);
         let switches = self.upgrade && status == 101;
+        // The answer may have been made before the end of the request came in, and says so.
+        let early = headers.first("connection") == Some(b"close");
         manager::to_client(headers, switches);
-        let connect_opened = self.upgrade && status < 300;
-        let closes = self.closes || !self.complete.get() || *self.server.stopping.borrow();
-        if closes && !connect_opened {
+        let closes = self.closes || early || !self.complete.get() || *self.server.stopping.borrow();
+        if closes && !switches {
             headers.add(b"connection", b"close");
         }
         if closes {
@@ -326,6 +328,7 @@ impl Exchange<'_> {
                 Ok(Part::Data(data)) => {
                     driver.tell(|worker| worker.request_data(self.id, data, false))
                 }
+                Ok(Part::Trailers(trailers)) if self.refuses(&trailers) => return Left::Malformed,
                 Ok(Part::Trailers(trailers)) if self.server.listener.http.enable_trailers => {
                     self.complete.set(true);
                     driver.tell(|worker| worker.request_trailers(self.id, trailers));
@@ -339,6 +342,14 @@ impl Exchange<'_> {
             }
         }
         until_gone(incoming).await
+    }
+
+    /// Names with an underscore are no better behind a body than before it.
+    fn refuses(&self, trailers: &HeaderMap) -> bool {
+        let http = &self.server.listener.http;
+        http.enable_trailers
+            && http.underscores == Underscores::RejectRequest
+            && trailers.iter().any(|(name, _)| name.contains(&b'_'))
     }
 
     /// Waits until the body may go on. A client that leaves meanwhile is noticed as far as its bytes fit into the read-ahead.
@@ -403,7 +414,7 @@ async fn answer_early(
         refuse(outgoing, early.status).await;
         return Ended::Broken;
     }
-    let mut headers = early.headers();
+    let mut headers = early.headers(asks_for_grpc(&request.headers));
     manager::to_client(&mut headers, false);
     let complete = matches!(request.framing, Framing::Empty | Framing::Length(0));
     let closes = early.closes || request.closes || !complete;

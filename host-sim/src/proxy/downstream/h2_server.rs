@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use h2::server::SendResponse;
-use h2::{Reason, RecvStream, SendStream};
+use h2::{Reason, RecvStream};
 
 use super::stream::AccessLine;
 use super::{Connection, Rewound, Server};
@@ -17,7 +17,7 @@ use crate::proxy::driver::Lanes;
 use crate::proxy::lane::Order;
 use crate::proxy::settings::Underscores;
 use crate::proxy::{h2_wire, manager};
-use crate::stream::{Protocol, StreamId};
+use crate::stream::{Protocol, StreamId, asks_for_grpc};
 
 impl Server {
     pub(super) async fn serve_h2(self: &Rc<Server>, io: Rewound, connection: Connection) {
@@ -77,9 +77,10 @@ impl Server {
             let _the_client_left = interim.map(|interim| respond.send_informational(interim));
         }
         let peer = self.peer(&connection, Protocol::Http2);
+        let grpc = asks_for_grpc(&headers);
         let headers = match manager::accept(headers, &self.listener.http, peer) {
             Ok(headers) => headers,
-            Err(early) => return answer_early(&mut respond, &early),
+            Err(early) => return answer_early(&mut respond, &early, grpc),
         };
         if headers.first(":method") == Some(b"CONNECT")
             && manager::route(&self.listener, &headers).is_none()
@@ -90,7 +91,7 @@ impl Server {
                 by_codec: false,
                 closes: false,
             };
-            return answer_early(&mut respond, &early);
+            return answer_early(&mut respond, &early, grpc);
         }
         let complete = Cell::new(body.is_end_stream());
         let status = Cell::new(0);
@@ -141,8 +142,8 @@ impl Server {
     }
 }
 
-fn answer_early(respond: &mut SendResponse<Bytes>, early: &manager::EarlyAnswer) {
-    let mut headers = early.headers();
+fn answer_early(respond: &mut SendResponse<Bytes>, early: &manager::EarlyAnswer, grpc: bool) {
+    let mut headers = early.headers(grpc);
     manager::to_client(&mut headers, false);
     // A client that has left meanwhile needs no answer.
     let _the_client_left = respond.send_response(h2_wire::response(&headers), true);
@@ -158,7 +159,8 @@ struct Http2Stream<'a> {
 }
 
 impl Http2Stream<'_> {
-    /// Sends the answer to its end; `None` where the stream ended before.
+    /// Sends the answer to its end; `None` where the stream ended before. A client that still sends is told to stop (RFC 9113,
+    /// section 8.1) when both handles are dropped, behind all that is queued; a reset of our own would overtake it.
     async fn answer(&self, respond: &mut SendResponse<Bytes>) -> Option<()> {
         let first = tokio::select! {
             biased;
@@ -182,7 +184,7 @@ impl Http2Stream<'_> {
             .send_response(h2_wire::response(&headers), end_stream)
             .ok()?;
         if end_stream {
-            return self.ended(&mut stream);
+            return Some(());
         }
         loop {
             let order = tokio::select! {
@@ -194,12 +196,12 @@ impl Http2Stream<'_> {
                 Some(Order::Data { data, end_stream }) => {
                     h2_wire::send_data(&mut stream, data, end_stream).await?;
                     if end_stream {
-                        return self.ended(&mut stream);
+                        return Some(());
                     }
                 }
                 Some(Order::Trailers(trailers)) => {
                     stream.send_trailers(h2_wire::fields(&trailers)).ok()?;
-                    return self.ended(&mut stream);
+                    return Some(());
                 }
                 Some(Order::Headers { .. }) => {}
                 Some(Order::Reset) | None => {
@@ -208,14 +210,6 @@ impl Http2Stream<'_> {
                 }
             }
         }
-    }
-
-    /// A client that still sends after its answer is told to stop (RFC 9113, section 8.1).
-    fn ended(&self, stream: &mut SendStream<Bytes>) -> Option<()> {
-        if !self.complete.get() {
-            stream.send_reset(Reason::NO_ERROR);
-        }
-        Some(())
     }
 
     /// Reads the request; comes back only when its client has left.

@@ -49,6 +49,9 @@ impl Server {
             virtual_host: self.listener.virtual_host.clone(),
         };
         let mut limits = self.listener.limits;
+        if let Some(route) = route {
+            limits.route_timeout = route.timeout;
+        }
         if protocol == Protocol::Http2 {
             limits.buffer_limit_bytes =
                 usize::try_from(self.listener.http.initial_stream_window).unwrap_or(usize::MAX);

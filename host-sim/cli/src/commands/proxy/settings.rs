@@ -166,6 +166,7 @@ fn one_filter(arguments: &FilterArguments) -> Result<EnvoyConfig, Failure> {
             cluster: UPSTREAM.to_owned(),
             upgrades: None,
         },
+        timeout: limits.route_timeout,
         request_headers_to_remove: Vec::new(),
     };
     let listener = Listener {

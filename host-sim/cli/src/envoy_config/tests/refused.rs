@@ -387,12 +387,6 @@ fn err_two_of_what_there_is_one() {
              \"type.googleapis.com/envoy.extensions.filters.http.jwt_authn.v3.JwtAuthentication\", understood: \
              `envoy.extensions.filters.http.wasm.v3.Wasm`, `envoy.extensions.filters.http.router.v3.Router`; hint: LEAVE OUT",
             ),
-            (
-                "HOST/routes/0",
-                json!({"match": {"path": "/slow"}, "route": {"cluster": "billing_upstream", "timeout": "1s"}}),
-                "HOST/routes/1/route/timeout: found another time-out than that of the routes before, understood: one `timeout` for \
-             all routes of a listener; hint: give all routes the same `timeout`, or run this file on Envoy",
-            ),
         ],
     );
 }

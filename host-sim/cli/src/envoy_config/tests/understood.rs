@@ -36,7 +36,7 @@ fn the_shipped_file_is_understood_whole() {
         listener.limits.request_timeout,
         Some(Duration::from_secs(60))
     );
-    assert_eq!(listener.limits.route_timeout, None);
+    assert_eq!(listener.routes[0].timeout, None);
     assert!(listener.http.use_remote_address);
     assert!(!listener.http.enable_trailers);
     assert_eq!(listener.http.underscores, Underscores::RejectRequest);
@@ -171,8 +171,10 @@ fn ok_settings_of_the_connection_manager() {
 fn a_route_without_a_timeout_has_envoys() {
     let route = json!({"cluster": "billing_upstream"});
     let config = accepted(&changed([("HOST/routes/0/route", route)]));
-    let limits = config.listeners[0].listener.limits;
-    assert_eq!(limits.route_timeout, Some(Duration::from_secs(15)));
+    assert_eq!(
+        config.listeners[0].listener.routes[0].timeout,
+        Some(Duration::from_secs(15))
+    );
 }
 
 #[test]
