@@ -86,7 +86,12 @@
 //! # What it does not do
 //!
 //! TCP filters (`proxy_on_new_connection` and what belongs to it) and several filters in one chain. A guest that never returns is
-//! not interrupted; neither does Envoy.
+//! not interrupted; neither does Envoy. Of Envoy's foreign functions the CEL expressions (`expr_create` and its siblings) answer
+//! `BadArgument` and signatures too; no filter state but what the filter itself sets.
+//!
+//! Where a guest makes Envoy 1.40 crash (a local reply from `proxy_on_log` or later, resuming the response in the request's headers,
+//! a gRPC callout to an empty name, a module without memory), this host refuses the module or leaves the call without effect.
+//! What the proxy does otherwise stands in a table on its own page.
 
 mod abi;
 mod callout;

@@ -28,6 +28,7 @@
 //!             name: String::new(),
 //!             matcher: RouteMatcher::Prefix("/".to_owned()),
 //!             action: RouteAction::Forward { cluster: "service".to_owned(), upgrades: None },
+//!             timeout: Some(Duration::from_secs(15)),
 //!             request_headers_to_remove: Vec::new(),
 //!         }],
 //!         access_log: false,
@@ -62,6 +63,9 @@
 //! | one VM for plugins with equal `vm_id`, code and configuration | a VM for each listener | a guest can tell only by its own statics |
 //! | a client that leaves while its body waits, with more than 256 KiB unread | noticed when the body goes on | a socket shows its end only behind what was not read |
 //! | the request to an upstream of a client whose body breaks the framing at once | may not be sent at all | Envoy connects before it reads on |
+//! | a tab in the request line; bytes behind the end of a chunk | 400 | RFC 9112 forbids both; Envoy passes over them |
+//! | `upstream.*` properties | there once the connection is | Envoy knows them as soon as it picks a pooled connection |
+//! | a request that is refused before the filter (a bad path, an upgrade) | no context is made for it | Envoy makes one for `proxy_on_log` |
 //! | health checks, retries, circuit breakers | none | nothing sends twice, so one decision stays one send |
 
 mod admin;

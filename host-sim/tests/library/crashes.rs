@@ -304,12 +304,20 @@ fn a_failure_is_logged_and_told_with_the_guest_s_functions() {
                 on_request_headers";
     assert_eq!(failure.to_string(), text);
     let log = sim.log();
-    let line = log
+    let said: Vec<_> = log
         .iter()
-        .find(|line| !line.from_guest)
-        .expect("the host says so");
-    assert_eq!(line.level, LogLevel::Critical);
-    assert_eq!(line.message, format!("wasm vm failed: {text}"));
+        .filter(|line| !line.from_guest)
+        .map(|line| (line.level, line.message.as_str()))
+        .collect();
+    let whole = format!("wasm vm failed: {text}");
+    let expected = [
+        (
+            LogLevel::Error,
+            "Function: proxy_on_request_headers failed: Uncaught RuntimeError: divide by zero",
+        ),
+        (LogLevel::Critical, whole.as_str()),
+    ];
+    assert_eq!(said, expected);
     assert!(sim.logged("integer divide by zero"));
 }
 
