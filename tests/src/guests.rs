@@ -42,6 +42,44 @@ pub fn run_all(host: &Host, excused: &[(&str, &str, &str)]) {
     assert!(differing.is_empty(), "{}", differing.join("\n\n"));
 }
 
+/// What `host` makes of each module under `tests/guests/wat`, in the order of their names: `serves` with the status of a request,
+/// or `refuses`.
+pub fn verdicts(host: &Host) -> Vec<(String, String)> {
+    let folder = std::env::temp_dir().join(format!("guests.wat.{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder for the modules");
+    let sources = std::fs::read_dir(binaries::workspace().join("tests/guests/wat"));
+    let mut names: Vec<String> = sources
+        .expect("the modules")
+        .filter_map(|entry| {
+            let name = entry.expect("a module").file_name();
+            Some(name.to_str()?.strip_suffix(".wat")?.to_owned())
+        })
+        .collect();
+    names.sort();
+    let verdict = |name: &String| {
+        let source = binaries::workspace().join(format!("tests/guests/wat/{name}.wat"));
+        let module = wat::parse_file(&source).expect("the text of a module");
+        std::fs::write(folder.join(format!("{name}.wasm")), module).expect("the folder above");
+        let scenario = Scenario::of(serde_json::json!({
+            "guest": name,
+            "linger_ms": 0,
+            "exchanges": [{"head": ["GET /direct HTTP/1.1", "host: example.com"]}],
+        }));
+        let text = transcript::run(host, &scenario, &folder);
+        let status = text
+            .lines()
+            .find_map(|line| line.strip_prefix("< HTTP/1.1 "));
+        let verdict = match status {
+            Some(status) => format!("serves {}", status.split(' ').next().unwrap_or_default()),
+            None => "refuses".to_owned(),
+        };
+        (name.clone(), verdict)
+    };
+    let verdicts = names.iter().map(verdict).collect();
+    let _removed = std::fs::remove_dir_all(&folder);
+    verdicts
+}
+
 /// Runs one scenario; where its transcript differs from the recorded one.
 fn run(host: &Host, file: &Path, excused: &[(&str, &str, &str)]) -> Option<String> {
     let scenario = Scenario::read(file);

@@ -67,7 +67,9 @@ impl Running {
     /// Ends the process and hands back all that it wrote.
     pub fn stop(mut self) -> String {
         let pid = self.child.id().to_string();
-        let _told = Command::new("kill").arg(&pid).status();
+        let mut kill = Command::new("kill");
+        // It may have ended by itself.
+        let _told = kill.arg(&pid).stderr(Stdio::null()).status();
         let deadline = Instant::now() + PATIENCE;
         while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
             std::thread::sleep(PAUSE);

@@ -41,7 +41,11 @@ impl Scenario {
     /// Reads a file; a file that cannot be read is a mistake of its author.
     pub fn read(file: &Path) -> Scenario {
         let text = std::fs::read_to_string(file).expect("a scenario");
-        let document: Value = serde_json::from_str(&text).expect("a scenario is JSON");
+        Scenario::of(serde_json::from_str(&text).expect("a scenario is JSON"))
+    }
+
+    /// A scenario that no file holds.
+    pub fn of(document: Value) -> Scenario {
         let exchanges = document["exchanges"]
             .as_array()
             .cloned()
