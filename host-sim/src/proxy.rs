@@ -66,6 +66,7 @@
 //! | a tab in the request line; bytes behind the end of a chunk | 400 | RFC 9112 forbids both; Envoy passes over them |
 //! | `upstream.*` properties | there once the connection is | Envoy knows them as soon as it picks a pooled connection |
 //! | a request that is refused before the filter (a bad path, an upgrade) | no context is made for it | Envoy makes one for `proxy_on_log` |
+//! | the access log | one form for all, at log level `info` | the format of the configuration is checked and not followed |
 //! | health checks, retries, circuit breakers | none | nothing sends twice, so one decision stays one send |
 
 mod admin;

@@ -5,6 +5,7 @@
 //!
 //! `make guests` builds the modules; `GUESTS_DIR` names the folder that they are in.
 
+mod grpc_upstream;
 mod host;
 mod scenario;
 mod transcript;

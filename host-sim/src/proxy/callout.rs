@@ -147,6 +147,20 @@ fn reset_text(failure: &UpstreamFailure) -> String {
     format!("upstream connect error or disconnect/reset before headers. reset reason: {reason}")
 }
 
+/// What Envoy's log has about it, in its own spelling.
+fn reset_details(failure: &UpstreamFailure) -> String {
+    let (_, reason) = reset_reason(failure);
+    let reason = reason.replace(' ', "_");
+    let transport = match failure {
+        UpstreamFailure::ConnectionFailed { reason } => format!("|{}", reason.replace(' ', "_")),
+        UpstreamFailure::ConnectionTimedOut
+        | UpstreamFailure::Disconnected
+        | UpstreamFailure::ProtocolError
+        | UpstreamFailure::Reset => String::new(),
+    };
+    format!("upstream_reset_before_response_started{{{reason}{transport}}}")
+}
+
 /// The status and the reason of such an answer.
 fn reset_reason(failure: &UpstreamFailure) -> (u16, &'static str) {
     match failure {

@@ -33,6 +33,8 @@ pub struct Places<'a> {
     pub module: &'a Path,
     /// Port of the upstream.
     pub upstream: u16,
+    /// Port of the upstream that speaks gRPC.
+    pub grpc_upstream: u16,
     /// A port where nobody listens.
     pub dead: u16,
 }
@@ -86,7 +88,10 @@ impl Scenario {
             "admin": {"address": {"socket_address": {"address": "127.0.0.1", "port_value": 0}}},
             "static_resources": {
                 "listeners": [listener],
-                "clusters": [cluster("up", Some(places.upstream)), cluster("dead", Some(places.dead)), cluster("empty", None)],
+                "clusters": [
+                    cluster("up", Some(places.upstream)), cluster("dead", Some(places.dead)), cluster("empty", None),
+                    http2(cluster("h2up", Some(places.grpc_upstream))), http2(cluster("h2dead", Some(places.dead))),
+                ],
             },
         })
     }
@@ -145,6 +150,15 @@ fn cluster(name: &str, port: Option<u16>) -> Value {
             "@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
             "explicit_http_config": {"http_protocol_options": {"enable_trailers": true}}}},
     })
+}
+
+/// `cluster` over HTTP/2.
+fn http2(mut cluster: Value) -> Value {
+    let options = "/typed_extension_protocol_options/envoy.extensions.upstreams.http.v3.HttpProtocolOptions/explicit_http_config";
+    if let Some(options) = cluster.pointer_mut(options) {
+        *options = json!({"http2_protocol_options": {}});
+    }
+    cluster
 }
 
 /// Lays `more` over `base`, object by object.

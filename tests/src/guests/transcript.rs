@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use super::grpc_upstream::GrpcUpstream;
 use super::host::Host;
 use super::scenario::{Exchange, Places, Scenario};
 use super::upstream::{Upstream, whole_message};
@@ -25,6 +26,7 @@ pub fn run(host: &Host, scenario: &Scenario, guests: &Path) -> String {
     let places = Places {
         module: &module,
         upstream: upstream.port,
+        grpc_upstream: GrpcUpstream::start().port,
         dead: dead_port(),
     };
     let running = host.start(&folder, &scenario.bootstrap(&places));

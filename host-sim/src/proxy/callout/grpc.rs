@@ -36,7 +36,11 @@ pub(in crate::proxy) async fn run(driver: Rc<Driver>, callout: GrpcCallout, mess
     let headers = request_headers(&callout);
     match cluster.exchange(headers, false, &messages, &events).await {
         Ok(()) => events.close(UNKNOWN, ""),
-        Err(failure) => events.close(UNAVAILABLE, &super::reset_text(&failure)),
+        Err(failure) => {
+            let details = super::reset_details(&failure);
+            let text = super::reset_text(&failure);
+            events.close(UNAVAILABLE, &format!("{text}{{{details}}}"));
+        }
     }
     driver.callout_over(id);
 }
@@ -100,9 +104,13 @@ impl Events {
             .text("grpc-status")
             .and_then(|status| status.parse().ok())
             .unwrap_or(UNKNOWN);
-        let message = trailers.text("grpc-message").unwrap_or_default();
+        // Envoy tells where the status comes from as well.
+        let message = match trailers.text("grpc-message") {
+            Some(message) if !message.is_empty() => format!("{message}{{{VIA_UPSTREAM}}}"),
+            Some(_) | None => VIA_UPSTREAM.to_owned(),
+        };
         self.tell(GrpcEvent::TrailingMetadata(trailers.clone()));
-        self.close(status, message);
+        self.close(status, &message);
     }
 }
 
@@ -115,10 +123,12 @@ impl Answer for Events {
                 .text(":status")
                 .and_then(|status| status.parse().ok())
                 .unwrap_or(503);
-            self.close(grpc_status(status), "");
+            self.close(grpc_status(status), VIA_UPSTREAM);
             return;
         }
         if end_stream {
+            // Nothing but trailers: the metadata before them is there, and empty.
+            self.tell(GrpcEvent::InitialMetadata(HeaderMap::new()));
             self.end(&headers);
         } else {
             self.tell(GrpcEvent::InitialMetadata(headers));
@@ -148,6 +158,9 @@ impl Answer for Events {
 
     async fn room(&self) {}
 }
+
+/// `response.code_details` of what an upstream has said itself.
+const VIA_UPSTREAM: &str = "via_upstream";
 
 /// The next message that is there whole.
 fn take_message(buffer: &mut BytesMut) -> Option<Bytes> {

@@ -1,5 +1,6 @@
 //! One request and its answer on an HTTP/2 connection, which many requests share.
 
+use std::cell::Cell;
 use std::pin::pin;
 use std::time::Instant;
 
@@ -31,13 +32,13 @@ impl Cluster {
         }
         let request = h2_wire::request(&headers).ok_or(UpstreamFailure::ProtocolError)?;
         let (response, mut stream) = sender.send_request(request, end_stream).map_err(failure)?;
-        let mut request_sent = end_stream;
+        let request_sent = Cell::new(end_stream);
         let mut sending = pin!(send(&mut stream, lane));
-        let mut receiving = pin!(receive(response, answer));
+        let mut receiving = pin!(receive(response, &request_sent, answer));
         loop {
             tokio::select! {
                 biased;
-                _ = &mut sending, if !request_sent => request_sent = true,
+                _ = &mut sending, if !request_sent.get() => request_sent.set(true),
                 received = &mut receiving => return received,
             }
         }
@@ -94,7 +95,11 @@ async fn send(stream: &mut h2::SendStream<Bytes>, lane: &Lane) -> Option<()> {
     Some(())
 }
 
-async fn receive(response: ResponseFuture, answer: &impl Answer) -> Result<(), UpstreamFailure> {
+async fn receive(
+    response: ResponseFuture,
+    request_sent: &Cell<bool>,
+    answer: &impl Answer,
+) -> Result<(), UpstreamFailure> {
     let start = Instant::now();
     let (head, body) = response.await.map_err(failure)?.into_parts();
     let mut headers = HeaderMap::new().with(":status", head.status.as_str());
@@ -102,7 +107,10 @@ async fn receive(response: ResponseFuture, answer: &impl Answer) -> Result<(), U
     if headers.len() > MAX_RESPONSE_FIELDS {
         return Err(UpstreamFailure::ProtocolError);
     }
-    add_service_time(&mut headers, start);
+    // The time counts from the end of the request, so an answer that comes before it has none.
+    if request_sent.get() {
+        add_service_time(&mut headers, start);
+    }
     let ends = body.is_end_stream();
     answer.headers(headers, ends);
     if ends {
