@@ -10,12 +10,12 @@ const CASES: [(&str, &str); 0] = [];
 pub const EXCHANGES: &[ExchangeDifference] = &[
     ExchangeDifference {
         reason: "Envoy passes over a tab in the request line; the simulator refuses what RFC 9112 forbids",
-        plan: "what is no HTTP",
+        plan: "no HTTP",
         explains: |exchange, _, sim| exchange.contains(r"POST\t /") && refused(sim),
     },
     ExchangeDifference {
         reason: "Envoy drops what a chunk has beyond its size; the simulator refuses it",
-        plan: "what is no HTTP",
+        plan: "no HTTP",
         explains: |exchange, _, sim| exchange.contains("1\n    xx\n") && refused(sim),
     },
 ];

@@ -178,7 +178,7 @@ impl BodyReader {
                     let Some(line) = take_line(buffer) else {
                         return Ok(some_data(data));
                     };
-                    if !line.is_empty() {
+                    if line != b"\r".as_slice() {
                         return Err(BodyFault::Malformed);
                     }
                     self.0 = State::ChunkSize;
@@ -223,18 +223,20 @@ fn take_line(buffer: &mut BytesMut) -> Option<Bytes> {
     let end = buffer.iter().position(|byte| *byte == b'\n')?;
     let mut line = buffer.split_to(end + 1);
     line.truncate(end);
-    if line.ends_with(b"\r") {
-        line.truncate(end - 1);
-    }
     Some(line.freeze())
 }
 
-/// The number in front of a chunk; an extension behind it is ignored.
+/// The number in front of a chunk; an extension behind it is ignored. `None` for a line that does not end with CR LF, that has a CR
+/// elsewhere, or that begins with anything but hexadecimal digits: two readers of such a line may see two messages.
 fn chunk_size(line: &[u8]) -> Option<u64> {
+    let line = line.strip_suffix(b"\r")?;
+    if line.contains(&b'\r') {
+        return None;
+    }
     let digits = line
         .split(|byte| matches!(byte, b';' | b' ' | b'\t'))
         .next()?;
-    if digits.is_empty() || digits.len() > 15 {
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_hexdigit) {
         return None;
     }
     u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
@@ -291,6 +293,32 @@ mod tests {
             }
         }
         Ok((all, None))
+    }
+
+    #[test]
+    fn a_chunk_begins_with_hexadecimal_digits_and_ends_its_line_with_cr_lf() {
+        let fine = [
+            ("5\r", 5),
+            ("0000000000000005\r", 5),
+            ("fF;a=b\r", 255),
+            ("5 \r", 5),
+        ];
+        for (line, size) in fine {
+            assert_eq!(chunk_size(line.as_bytes()), Some(size), "{line:?}");
+        }
+        for line in [
+            "+5\r",
+            "-5\r",
+            "0x5\r",
+            "5",
+            "5;a\rb\r",
+            "\r",
+            ";a\r",
+            "g\r",
+            "10000000000000000\r",
+        ] {
+            assert_eq!(chunk_size(line.as_bytes()), None, "{line:?}");
+        }
     }
 
     #[test]

@@ -317,6 +317,11 @@ fn parse_response(head: &Bytes, method: &[u8], upgrade: bool) -> Option<Response
     }
     let fields = fields(&head[end + 1..])?;
     let framing = framing(&fields).ok()?;
+    // Envoy takes an answer that cannot have a body and announces one for no answer.
+    let announces_body = !matches!(framing, None | Some(Framing::Empty | Framing::Length(0)));
+    if status == 204 && announces_body {
+        return None;
+    }
     let mut headers = HeaderMap::new().with(":status", status.to_string());
     for (name, value) in fields {
         headers.add(&name, &value);
