@@ -64,7 +64,7 @@ test: $(ENVOY_READY) wasm guests host-sim ## run every test, those on real Envoy
 	$(TEST_ENVIRONMENT) $(CARGO) test --workspace --all-features --no-fail-fast
 
 bench: wasm ## print what the simulator costs: streams per second, start-up time
-	HOOP_FILTER_WASM="$(HOOP_FILTER_WASM)" $(CARGO) bench -p hoop-tests --bench simulator
+	HOOP_FILTER_WASM="$(HOOP_FILTER_WASM)" $(CARGO) bench --workspace --all-features --profile dev --bench simulator
 
 check: check-format check-lints check-docs check-dependencies ## formatting, lints, docs, licences and advisories
 
