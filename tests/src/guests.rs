@@ -7,6 +7,7 @@
 
 mod grpc_upstream;
 mod host;
+mod moments;
 mod scenario;
 mod transcript;
 mod upstream;
@@ -63,7 +64,6 @@ pub fn verdicts(host: &Host) -> Vec<(String, String)> {
         std::fs::write(folder.join(format!("{name}.wasm")), module).expect("the folder above");
         let scenario = Scenario::of(serde_json::json!({
             "guest": name,
-            "linger_ms": 0,
             "exchanges": [{"head": ["GET /direct HTTP/1.1", "host: example.com"]}],
         }));
         let text = transcript::run(host, &scenario, &folder);

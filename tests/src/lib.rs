@@ -22,5 +22,6 @@ pub mod policy;
 pub mod real_plane;
 pub mod report;
 pub mod scene;
+pub mod unread;
 pub mod upstream;
 pub mod wait;

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -14,6 +13,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::http1::{Body, Message, Reader};
+use crate::unread;
 
 /// A scripted plane. It lives as long as the runtime of its case.
 #[derive(Clone)]
@@ -204,6 +204,10 @@ async fn accept(listener: TcpListener, state: Arc<Mutex<State>>, gone: watch::Re
 }
 
 async fn serve(stream: TcpStream, state: Arc<Mutex<State>>) {
+    let (Ok(local), Ok(peer)) = (stream.local_addr(), stream.peer_addr()) else {
+        return;
+    };
+    let _small_pieces_go_out_at_once = stream.set_nodelay(true);
     let (read, mut write) = stream.into_split();
     let mut reader = Reader::new(read);
     while let Ok(call) = reader.message(Body::AsRequest).await {
@@ -221,10 +225,10 @@ async fn serve(stream: TcpStream, state: Arc<Mutex<State>>) {
             }
             Reply::Slow(pieces) => {
                 for piece in pieces {
-                    tokio::time::sleep(PAUSE).await;
                     if write.write_all(&piece).await.is_err() {
                         return;
                     }
+                    unread::until_read(local, peer).await;
                 }
             }
             Reply::Truncated(bytes) => {
@@ -239,6 +243,3 @@ async fn serve(stream: TcpStream, state: Arc<Mutex<State>>) {
 fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
-
-/// Long enough for each piece to be read by itself, short against every time-out.
-const PAUSE: Duration = Duration::from_millis(5);

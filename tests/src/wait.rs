@@ -22,6 +22,21 @@ pub async fn until<T>(what: &str, mut condition: impl AsyncFnMut() -> Option<T>)
     }
 }
 
+/// [`until`] for threads without a runtime.
+pub fn blocking<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+    let deadline = std::time::Instant::now() + PATIENCE;
+    loop {
+        if let Some(value) = condition() {
+            return value;
+        }
+        assert!(
+            std::time::Instant::now() < deadline,
+            "waited {PATIENCE:?} in vain: {what}"
+        );
+        std::thread::sleep(PAUSE);
+    }
+}
+
 /// Fails the case when `future` takes longer than [`PATIENCE`].
 pub async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
     match tokio::time::timeout(PATIENCE, future).await {

@@ -5,9 +5,10 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
+
+use crate::wait;
 
 /// A program that takes Envoy's flags.
 pub struct Host {
@@ -21,6 +22,7 @@ pub struct Host {
 pub struct Running {
     child: Child,
     log: PathBuf,
+    admin: Option<SocketAddr>,
     /// Where clients connect; `None` when the host refused its configuration.
     pub listener: Option<SocketAddr>,
 }
@@ -56,6 +58,7 @@ impl Host {
         let mut running = Running {
             child,
             log,
+            admin: None,
             listener: None,
         };
         running.wait_until_it_serves(&admin);
@@ -70,26 +73,41 @@ impl Running {
         let mut kill = Command::new("kill");
         // It may have ended by itself.
         let _told = kill.arg(&pid).stderr(Stdio::null()).status();
-        let deadline = Instant::now() + PATIENCE;
-        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
-            std::thread::sleep(PAUSE);
-        }
+        wait::blocking("the host ends", || {
+            (!matches!(self.child.try_wait(), Ok(None))).then_some(())
+        });
         let bytes = std::fs::read(&self.log).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
     fn wait_until_it_serves(&mut self, admin: &Path) {
-        let deadline = Instant::now() + PATIENCE;
-        while Instant::now() < deadline {
-            if !matches!(self.child.try_wait(), Ok(None)) {
-                return;
-            }
-            self.listener = listener(admin);
-            if self.listener.is_some() {
-                return;
-            }
-            std::thread::sleep(PAUSE);
-        }
+        wait::blocking("the host serves or ends", || {
+            self.admin = address_in(admin);
+            self.listener = self.admin.and_then(listener);
+            let ended = !matches!(self.child.try_wait(), Ok(None));
+            (ended || self.listener.is_some()).then_some(())
+        });
+    }
+
+    /// Waits until the host has no request of a client in work.
+    pub fn wait_until_let_go(&self) {
+        self.wait_until_zero("downstream_rq_active");
+    }
+
+    /// Waits until the host has no request of a client and no call of its own in work.
+    pub fn wait_until_idle(&self) {
+        self.wait_until_zero("rq_active");
+    }
+
+    fn wait_until_zero(&self, gauges: &str) {
+        let Some(admin) = self.admin else { return };
+        wait::blocking(&format!("the host's {gauges} come down to 0"), || {
+            let stats = ask(admin, &format!("/stats?filter={gauges}"))?;
+            let mut active = stats
+                .lines()
+                .filter(|line| line.contains("rq_active: ") && !line.starts_with("http.admin."));
+            active.all(|line| line.ends_with(": 0")).then_some(())
+        });
     }
 }
 
@@ -100,9 +118,12 @@ impl Drop for Running {
     }
 }
 
+fn address_in(file: &Path) -> Option<SocketAddr> {
+    std::fs::read_to_string(file).ok()?.trim().parse().ok()
+}
+
 /// The listener's address once the host is live.
-fn listener(admin: &Path) -> Option<SocketAddr> {
-    let admin: SocketAddr = std::fs::read_to_string(admin).ok()?.trim().parse().ok()?;
+fn listener(admin: SocketAddr) -> Option<SocketAddr> {
     if !ask(admin, "/ready")?.contains("LIVE") {
         return None;
     }
@@ -117,7 +138,7 @@ fn listener(admin: &Path) -> Option<SocketAddr> {
 
 fn ask(admin: SocketAddr, target: &str) -> Option<String> {
     let mut stream = TcpStream::connect(admin).ok()?;
-    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    stream.set_read_timeout(Some(wait::PATIENCE)).ok()?;
     write!(
         stream,
         "GET {target} HTTP/1.1\r\nhost: admin\r\nconnection: close\r\n\r\n"
@@ -127,6 +148,3 @@ fn ask(admin: SocketAddr, target: &str) -> Option<String> {
     stream.read_to_string(&mut answer).ok()?;
     Some(answer)
 }
-
-const PATIENCE: Duration = Duration::from_secs(20);
-const PAUSE: Duration = Duration::from_millis(20);

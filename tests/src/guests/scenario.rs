@@ -10,21 +10,27 @@ pub struct Scenario {
     pub guest: String,
     /// What the client does, in order.
     pub exchanges: Vec<Exchange>,
-    /// How long the host runs before the first exchange, for ticks that must not fall among the streams' callbacks.
-    pub settle_ms: u64,
-    /// How long the host runs after the last exchange.
-    pub linger_ms: u64,
+    /// What the log must hold before the first exchange: ticks that must not fall among the streams' callbacks.
+    pub ready: Option<Line>,
+    /// What the log must hold before the host ends, besides an end of all requests.
+    pub end: Option<Line>,
     document: Value,
+}
+
+/// A text, and how many lines of the log must hold it.
+pub struct Line {
+    /// The text.
+    pub text: String,
+    /// How many lines.
+    pub times: usize,
 }
 
 /// One connection of the client.
 pub struct Exchange {
-    /// The bytes that go out, in pieces sent a moment apart.
+    /// The bytes that go out, in pieces that the host reads one by one.
     pub pieces: Vec<Vec<u8>>,
-    /// Closes the connection after so long instead of waiting for an answer.
-    pub hang_up_after_ms: Option<u64>,
-    /// How long to wait after it, for answers to callouts that would fall among the next one's callbacks.
-    pub pause_ms: u64,
+    /// Closes the connection once the log holds this, instead of waiting for an answer.
+    pub hang_up_after: Option<String>,
 }
 
 /// What a bootstrap document needs to know of the run.
@@ -55,8 +61,8 @@ impl Scenario {
         Scenario {
             guest: document["guest"].as_str().expect("a guest").to_owned(),
             exchanges: exchanges.iter().map(Exchange::from_value).collect(),
-            settle_ms: document["settle_ms"].as_u64().unwrap_or(0),
-            linger_ms: document["linger_ms"].as_u64().unwrap_or(300),
+            ready: Line::from_value(&document["ready"]),
+            end: Line::from_value(&document["end"]),
             document,
         }
     }
@@ -119,6 +125,15 @@ impl Scenario {
     }
 }
 
+impl Line {
+    fn from_value(value: &Value) -> Option<Line> {
+        Some(Line {
+            text: value["text"].as_str()?.to_owned(),
+            times: usize::try_from(value["times"].as_u64()?).ok()?,
+        })
+    }
+}
+
 impl Exchange {
     fn from_value(value: &Value) -> Exchange {
         let head = value["head"].as_array().expect("a head");
@@ -131,8 +146,7 @@ impl Exchange {
         }
         Exchange {
             pieces,
-            hang_up_after_ms: value["hang_up_after_ms"].as_u64(),
-            pause_ms: value["pause_ms"].as_u64().unwrap_or(100),
+            hang_up_after: value["hang_up_after"].as_str().map(str::to_owned),
         }
     }
 }

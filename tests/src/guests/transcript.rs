@@ -8,12 +8,14 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
 
 use super::grpc_upstream::GrpcUpstream;
-use super::host::Host;
+use super::host::{Host, Running};
+use super::moments::Moments;
 use super::scenario::{Exchange, Places, Scenario};
 use super::upstream::{Upstream, whole_message};
+use crate::unread::wait_until_read;
+use crate::wait;
 
 /// The transcript of one run.
 pub fn run(host: &Host, scenario: &Scenario, guests: &Path) -> String {
@@ -21,7 +23,8 @@ pub fn run(host: &Host, scenario: &Scenario, guests: &Path) -> String {
     let run = RUNS.fetch_add(1, Ordering::Relaxed);
     let folder = std::env::temp_dir().join(format!("guests.{}.{run}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder for the run");
-    let upstream = Upstream::start();
+    let moments = Moments::new(&folder.join("log"));
+    let upstream = Upstream::start(&moments);
     let module = guests.join(format!("{}.wasm", scenario.guest));
     let places = Places {
         module: &module,
@@ -33,12 +36,17 @@ pub fn run(host: &Host, scenario: &Scenario, guests: &Path) -> String {
     let mut text = String::new();
     match running.listener {
         Some(listener) => {
-            std::thread::sleep(Duration::from_millis(scenario.settle_ms));
+            if let Some(line) = &scenario.ready {
+                moments.wait_for_line(&line.text, line.times);
+            }
             for exchange in &scenario.exchanges {
-                let answer = exchange_with(listener, exchange);
+                moments.start_over();
+                let answer = exchange_with(&running, listener, exchange, &moments);
                 write_exchange(&mut text, exchange, &answer, &upstream);
             }
-            std::thread::sleep(Duration::from_millis(scenario.linger_ms));
+            if let Some(line) = &scenario.end {
+                moments.wait_for_line(&line.text, line.times);
+            }
         }
         None => text.push_str("the host refused\n"),
     }
@@ -53,48 +61,68 @@ fn dead_port() -> u16 {
     listener.local_addr().expect("a bound socket").port()
 }
 
-/// Sends the pieces and reads until the answer is whole, the connection ends or patience does.
-fn exchange_with(listener: SocketAddr, exchange: &Exchange) -> Vec<u8> {
+/// Sends the pieces and reads until the answer is whole or the connection ends, and then until the host has nothing left to do.
+fn exchange_with(
+    host: &Running,
+    listener: SocketAddr,
+    exchange: &Exchange,
+    moments: &Moments,
+) -> Vec<u8> {
     let mut stream = TcpStream::connect(listener).expect("a listening host");
-    for (index, piece) in exchange.pieces.iter().enumerate() {
-        if index > 0 {
-            std::thread::sleep(BETWEEN_PIECES);
-        }
+    let _small_pieces_go_out_at_once = stream.set_nodelay(true);
+    let local = stream.local_addr().expect("a connected socket");
+    for piece in &exchange.pieces {
         if stream.write_all(piece).is_err() {
             break;
         }
+        wait_until_read(local, listener);
     }
-    if let Some(after) = exchange.hang_up_after_ms {
-        std::thread::sleep(Duration::from_millis(after));
+    moments.note("sent");
+    if let Some(line) = &exchange.hang_up_after {
+        moments.wait_for(&format!("log:{line}"));
+        drop(stream);
+        host.wait_until_let_go();
+        moments.note("gone");
+        host.wait_until_idle();
         return b"(client hung up)".to_vec();
     }
     let head_only = exchange.pieces[0].starts_with(b"HEAD ");
-    let deadline = Instant::now() + PATIENCE;
+    let is_whole = |answer: &[u8]| match head_only {
+        true => answer.ends_with(b"\r\n\r\n"),
+        false => whole_message(answer).is_some(),
+    };
     let mut answer = Vec::new();
-    let _set = stream.set_read_timeout(Some(Duration::from_millis(50)));
-    loop {
-        let whole = if head_only {
-            answer.ends_with(b"\r\n\r\n")
-        } else {
-            whole_message(&answer).is_some()
-        };
-        let mut part = [0; 65536];
-        match stream.read(&mut part) {
-            Ok(0) if whole => return answer,
-            Ok(0) => break answer.extend(b"(connection ended)"),
-            Ok(count) => answer.extend(&part[..count]),
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                if whole {
-                    return answer;
-                }
-                if Instant::now() > deadline {
-                    break answer.extend(b"(no end)");
-                }
-            }
-            Err(_) => break answer.extend(b"(connection reset)"),
-        }
+    let mut end = "";
+    let _set = stream.set_read_timeout(Some(wait::PATIENCE));
+    while end.is_empty() && !is_whole(&answer) {
+        end = read_part(&mut stream, &mut answer);
+    }
+    host.wait_until_idle();
+    // What a host sends behind a whole answer must show as well.
+    let _set = stream.set_nonblocking(true);
+    while end.is_empty() {
+        end = read_part(&mut stream, &mut answer);
+    }
+    if !is_whole(&answer) {
+        answer.extend(end.as_bytes());
     }
     answer
+}
+
+/// Appends what came; else how the connection stands.
+fn read_part(stream: &mut TcpStream, answer: &mut Vec<u8>) -> &'static str {
+    let mut part = [0; 65536];
+    match stream.read(&mut part) {
+        Ok(0) => "(connection ended)",
+        Ok(count) => {
+            answer.extend(&part[..count]);
+            ""
+        }
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+            "(no end)"
+        }
+        Err(_) => "(connection reset)",
+    }
 }
 
 fn write_exchange(text: &mut String, exchange: &Exchange, answer: &[u8], upstream: &Upstream) {
@@ -102,7 +130,6 @@ fn write_exchange(text: &mut String, exchange: &Exchange, answer: &[u8], upstrea
         write_bytes(text, '>', piece);
     }
     write_bytes(text, '<', answer);
-    std::thread::sleep(Duration::from_millis(exchange.pause_ms));
     let mut all = upstream.take_seen();
     all.sort(); // Requests of one moment come on several connections, in any order.
     for seen in all {
@@ -175,7 +202,3 @@ fn failure(line: &str) -> Option<usize> {
         .filter(|_| line.contains(" failed: Uncaught "));
     trap.or_else(|| line.find("Wasm VM failed"))
 }
-
-/// Longer than the idle time-out of a scenario, after which a host gives up by itself.
-const PATIENCE: Duration = Duration::from_millis(2500);
-const BETWEEN_PIECES: Duration = Duration::from_millis(150);

@@ -1,12 +1,14 @@
 //! The service behind the host: answers as the request's `x-up` header says and remembers what it saw.
 //!
-//! Words of `x-up`: `status=404`, `body=text`, `times=100`, `chunked`, `trailer`, `pieces=3`, `delay_ms=200`, `hang`, `reset`, `cut`,
+//! Words of `x-up`: `status=404`, `body=text`, `times=100`, `chunked`, `trailer`, `pieces=3`, `after=moment`, `hang`, `reset`, `cut`,
 //! `h:name=value`.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+
+use super::moments::Moments;
+use crate::unread::wait_until_read;
 
 /// A listening upstream.
 pub struct Upstream {
@@ -16,16 +18,16 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// Listens on a free port.
-    pub fn start() -> Upstream {
+    /// Listens on a free port; answers wait for `moments` and tell of theirs.
+    pub fn start(moments: &Moments) -> Upstream {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("a bound socket").port();
         let seen = Arc::new(Mutex::new(Vec::new()));
-        let all = Arc::clone(&seen);
+        let (all, moments) = (Arc::clone(&seen), moments.clone());
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let seen = Arc::clone(&all);
-                std::thread::spawn(move || serve(stream, &seen));
+                let (seen, moments) = (Arc::clone(&all), moments.clone());
+                std::thread::spawn(move || serve(stream, &seen, &moments));
             }
         });
         Upstream { port, seen }
@@ -37,13 +39,16 @@ impl Upstream {
     }
 }
 
-fn serve(mut stream: TcpStream, seen: &Mutex<Vec<Vec<u8>>>) {
+fn serve(mut stream: TcpStream, seen: &Mutex<Vec<Vec<u8>>>, moments: &Moments) {
+    let _small_pieces_go_out_at_once = stream.set_nodelay(true);
     let mut waiting = Vec::new();
     while let Some(request) = read_message(&mut stream, &mut waiting, seen) {
         let text = String::from_utf8_lossy(&request).into_owned();
-        if answer(&mut stream, &text).is_none() {
+        if answer(&mut stream, &text, moments).is_none() {
             return;
         }
+        until_read(&stream);
+        moments.note(text.split(' ').nth(1).unwrap_or_default());
     }
 }
 
@@ -109,7 +114,7 @@ pub fn whole_message(bytes: &[u8]) -> Option<usize> {
 }
 
 /// Answers; `None` when the connection is over.
-fn answer(stream: &mut TcpStream, request: &str) -> Option<()> {
+fn answer(stream: &mut TcpStream, request: &str, moments: &Moments) -> Option<()> {
     let told = request
         .lines()
         .find_map(|line| line.strip_prefix("x-up: "))
@@ -120,17 +125,22 @@ fn answer(stream: &mut TcpStream, request: &str) -> Option<()> {
     };
     let has = |name: &str| told.split(' ').any(|word| word == name);
     if has("hang") {
-        std::thread::sleep(Duration::from_secs(5));
+        let _host_gave_up = stream.read(&mut [0]);
         return None;
     }
     if has("reset") {
         return None;
     }
-    let number = |name: &str| value(name).and_then(|value| value.parse().ok());
-    std::thread::sleep(Duration::from_millis(number("delay_ms").unwrap_or(0)));
+    for moment in told
+        .split(' ')
+        .filter_map(|word| word.strip_prefix("after="))
+    {
+        moments.wait_for(moment);
+    }
+    let number = |name: &str| value(name).and_then(|value| value.parse::<usize>().ok());
     let body = value("body")
         .unwrap_or("up")
-        .repeat(number("times").unwrap_or(1) as usize);
+        .repeat(number("times").unwrap_or(1));
     let mut head = format!(
         "HTTP/1.1 {} OK\r\nx-up: 1\r\ncontent-type: text/plain\r\n",
         value("status").unwrap_or("200")
@@ -149,13 +159,10 @@ fn answer(stream: &mut TcpStream, request: &str) -> Option<()> {
     }
     head.push_str("transfer-encoding: chunked\r\n\r\n");
     stream.write_all(head.as_bytes()).ok()?;
-    let step = body
-        .len()
-        .div_ceil(number("pieces").unwrap_or(1) as usize)
-        .max(1);
+    let step = body.len().div_ceil(number("pieces").unwrap_or(1)).max(1);
     for (index, piece) in body.as_bytes().chunks(step).enumerate() {
         if index > 0 {
-            std::thread::sleep(Duration::from_millis(100));
+            until_read(stream);
         }
         stream
             .write_all(
@@ -179,4 +186,10 @@ fn answer(stream: &mut TcpStream, request: &str) -> Option<()> {
     stream
         .write_all(format!("0\r\n{trailer}\r\n").as_bytes())
         .ok()
+}
+
+fn until_read(stream: &TcpStream) {
+    if let (Ok(local), Ok(peer)) = (stream.local_addr(), stream.peer_addr()) {
+        wait_until_read(local, peer);
+    }
 }
