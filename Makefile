@@ -91,6 +91,9 @@ wasm: $(TOOLS)/rust.stamp ## build the filter: target/wasm32-wasip1/release/hoop
 	@echo "==> Building the filter"
 	$(CARGO) build --release -p hoop-filter --target $(WASM_TARGET)
 
+# Those in C++, Go and AssemblyScript have their rules beside them.
+include tests/guests/foreign/rules.mk
+
 guests: $(TOOLS)/rust.stamp ## build the modules that ask hosts questions: target/guests/
 	@echo "==> Building the guests"
 	cd tests/guests && CARGO_TARGET_DIR="$(GUESTS_TARGET)" $(CARGO) build --release --target $(WASM_TARGET) --examples

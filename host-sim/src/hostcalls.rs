@@ -109,10 +109,7 @@ fn around(
     state.trace.counted(state.callback, name);
     let log_only = state.starting && name != "proxy_log";
     let answer = if log_only {
-        let callback = state.callback;
-        Err(Failure::Stop(format!(
-            "{name} cannot be called during {callback}: the host is not ready before it returns"
-        )))
+        Err(Failure::too_early(name, state.callback))
     } else if state.plugin().is_some_and(|plugin| !plugin.allows(name)) {
         state.host.0.log(&LogLine {
             level: LogLevel::Error,

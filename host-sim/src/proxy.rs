@@ -65,7 +65,10 @@
 //! | the request to an upstream of a client whose body breaks the framing at once | may not be sent at all | Envoy connects before it reads on |
 //! | a tab in the request line; bytes behind the end of a chunk | 400 | RFC 9112 forbids both; Envoy passes over them |
 //! | `upstream.*` properties | there once the connection is | Envoy knows them as soon as it picks a pooled connection |
-//! | a request that is refused before the filter (a bad path, an upgrade) | no context is made for it | Envoy makes one for `proxy_on_log` |
+//! | why the codec refuses a request, in `proxy_on_log` | `response.code_details` goes by the status alone | Envoy tells some rules apart: `http.invalid_authority`, `http1.unexpected_underscore`, `http1.too_many_headers` |
+//! | an HTTP/2 request that is reset before the filter | no context is made for it | Envoy makes one for `proxy_on_log`, as both do over HTTP/1.1 |
+//! | a request whose body or trailers are refused while the filter has it | to the filter its client has left | Envoy shows the filter its own 400 or 431 |
+//! | bytes on a TLS port that are neither TLS nor the begin of a usual HTTP/1.1 request | the alert `decode_error` | Envoy's library sends `protocol_version` |
 //! | the access log | one form for all, at log level `info` | the format of the configuration is checked and not followed |
 //! | health checks, retries, circuit breakers | none | nothing sends twice, so one decision stays one send |
 

@@ -8,6 +8,8 @@ mod callouts;
 mod failing;
 mod filter_chain;
 mod local_replies;
+#[cfg(feature = "proxy")]
+mod refused;
 mod timers;
 
 use std::sync::Arc;
@@ -27,6 +29,9 @@ use crate::stream::{
 };
 use crate::trace::Trace;
 use crate::vm::{self, Called, Deferred, Root, Vm};
+
+#[cfg(feature = "proxy")]
+pub(crate) use refused::RefusedRequest;
 
 /// One thread of the host: its VM, and the streams that it serves.
 pub struct Worker {
@@ -125,11 +130,24 @@ impl Worker {
         end_stream: bool,
     ) -> StreamId {
         self.reload_if_due();
+        let id = self.add_stream(info, limits);
+        if let Some(stream) = self.stream_mut(id) {
+            stream.grpc = asks_for_grpc(&headers);
+            stream.head = headers.first(":method") == Some(b"HEAD".as_slice());
+        }
+        let filter = self.new_filter(id);
+        if let Some(stream) = self.stream_mut(id) {
+            stream.filter = filter;
+        }
+        self.receive_headers(id, Direction::Request, headers, end_stream);
+        id
+    }
+
+    /// A stream of which nothing has come in.
+    fn add_stream(&mut self, info: StreamInfo, limits: StreamLimits) -> StreamId {
         self.last_stream += 1;
         let id = StreamId(self.last_stream);
         let now = self.host.clock().now();
-        let grpc = asks_for_grpc(&headers);
-        let head = headers.first(":method") == Some(b"HEAD".as_slice());
         let stream = Stream {
             filter: Filter::Dead,
             root: self.root,
@@ -139,8 +157,8 @@ impl Worker {
             response: Half::default(),
             started: now,
             started_wall_nanoseconds: self.host.clock().wall_nanoseconds(),
-            grpc,
-            head,
+            grpc: false,
+            head: false,
             answered_locally: false,
             closes_connection: false,
             failed: false,
@@ -158,11 +176,6 @@ impl Worker {
             route_deadline: None,
         };
         self.vm.state_mut().streams.insert(id, stream);
-        let filter = self.new_filter(id);
-        if let Some(stream) = self.stream_mut(id) {
-            stream.filter = filter;
-        }
-        self.receive_headers(id, Direction::Request, headers, end_stream);
         id
     }
 
@@ -505,5 +518,7 @@ pub(crate) mod flags {
     pub(crate) const UPSTREAM_CONNECTION_TERMINATION: u64 = 1 << 6;
     pub(crate) const DOWNSTREAM_CONNECTION_TERMINATION: u64 = 1 << 14;
     pub(crate) const STREAM_IDLE_TIMEOUT: u64 = 1 << 16;
+    #[cfg(feature = "proxy")]
+    pub(crate) const DOWNSTREAM_PROTOCOL_ERROR: u64 = 1 << 18;
     pub(crate) const UPSTREAM_PROTOCOL_ERROR: u64 = 1 << 23;
 }

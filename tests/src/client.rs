@@ -4,13 +4,13 @@
 
 pub mod curl;
 pub mod h2;
+pub mod tls;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
 use crate::http1::{Body, Broken, Message, Reader};
 use crate::wait;
@@ -91,10 +91,14 @@ impl Answers {
     }
 }
 
-/// One TCP connection to the gate, kept open between requests.
+/// A connection of bytes, plain or with TLS.
+pub trait Io: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Io for T {}
+
+/// One HTTP/1.1 connection to the gate, kept open between requests.
 pub struct Connection {
-    reader: Reader<OwnedReadHalf>,
-    writer: OwnedWriteHalf,
+    reader: Reader<ReadHalf<Box<dyn Io>>>,
+    writer: WriteHalf<Box<dyn Io>>,
     answers: Answers,
 }
 
@@ -105,7 +109,12 @@ impl Connection {
             .await
             .expect("the gate's listener");
         stream.set_nodelay(true).expect("a TCP option");
-        let (read, writer) = stream.into_split();
+        Connection::over(Box::new(stream), answers)
+    }
+
+    /// Speaks HTTP/1.1 over `io`.
+    pub fn over(io: Box<dyn Io>, answers: Answers) -> Connection {
+        let (read, writer) = tokio::io::split(io);
         Connection {
             reader: Reader::new(read),
             writer,
@@ -166,7 +175,7 @@ impl Connection {
 }
 
 async fn final_answer(
-    reader: &mut Reader<OwnedReadHalf>,
+    reader: &mut Reader<ReadHalf<Box<dyn Io>>>,
     answers: &Answers,
     request: &str,
 ) -> Answer {
@@ -180,7 +189,7 @@ async fn final_answer(
 }
 
 async fn next_answer(
-    reader: &mut Reader<OwnedReadHalf>,
+    reader: &mut Reader<ReadHalf<Box<dyn Io>>>,
     answers: &Answers,
     request: &str,
     body: Body,

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use proxy::{
-    ClusterArgument, FilterArguments, LevelArgument, Mode, PolicyArgument, ProtocolArgument,
-    ProxyArguments, UPSTREAM,
+    ClusterArgument, EnvironmentArgument, FilterArguments, LevelArgument, Mode, PolicyArgument,
+    ProtocolArgument, ProxyArguments, UPSTREAM,
 };
 
 /// A local Control Plane, the approval gate in one command, and a proxy that runs any proxy-wasm filter without Envoy.

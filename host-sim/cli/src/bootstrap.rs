@@ -10,6 +10,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::document::{self, DocumentError};
 use places::Places;
 
 /// The bootstrap that an operator copies, as it was when this program was built.
@@ -34,19 +35,16 @@ impl Bootstrap {
 
     /// Reads the operator's own bootstrap from `path`, YAML or JSON.
     pub fn load(path: &Path) -> Result<Bootstrap, BootstrapError> {
-        let origin = path.display().to_string();
-        match std::fs::read_to_string(path) {
-            Ok(yaml) => Bootstrap::parse(&yaml, &origin),
-            Err(source) => Err(BootstrapError::Unreadable { origin, source }),
-        }
+        let (document, origin) = document::load(path)?;
+        Bootstrap::of(document, &origin)
     }
 
     /// Parses `yaml`; `origin` names it in messages. Fails when a place that the setters write to is missing.
     pub fn parse(yaml: &str, origin: &str) -> Result<Bootstrap, BootstrapError> {
-        let document = serde_saphyr::from_str(yaml).map_err(|error| BootstrapError::NotYaml {
-            origin: origin.to_owned(),
-            reason: first_line(&error.to_string()),
-        })?;
+        Bootstrap::of(document::parse(yaml, origin)?, origin)
+    }
+
+    fn of(document: Value, origin: &str) -> Result<Bootstrap, BootstrapError> {
         let bootstrap = Bootstrap {
             document,
             origin: origin.to_owned(),
@@ -166,22 +164,9 @@ impl Bootstrap {
 /// Why a bootstrap cannot be used. Each is the operator's to mend, in the file that the message names.
 #[derive(Debug, thiserror::Error)]
 pub enum BootstrapError {
-    /// The file could not be read.
-    #[error("{origin}: cannot read the Envoy configuration: {source}")]
-    Unreadable {
-        /// The file.
-        origin: String,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// The text is no YAML.
-    #[error("{origin}: not valid YAML: {reason}")]
-    NotYaml {
-        /// The file.
-        origin: String,
-        /// The parser's message, one line.
-        reason: String,
-    },
+    /// There is no document.
+    #[error(transparent)]
+    Document(#[from] DocumentError),
     /// A place that has to be there is not.
     #[error("{origin}: {place}: found nothing usable, need {wanted}")]
     PlaceMissing {
@@ -216,10 +201,9 @@ pub enum BootstrapError {
 
 impl BootstrapError {
     /// What the operator can do about it.
-    pub fn hint(&self) -> &'static str {
-        match self {
-            BootstrapError::Unreadable { .. } => "check the path after `--envoy-config`",
-            BootstrapError::NotYaml { .. } => "compare the file with envoy/envoy.yaml",
+    pub fn hint(&self) -> String {
+        let hint = match self {
+            BootstrapError::Document(error) => return error.hint("--envoy-config"),
             BootstrapError::PlaceMissing { .. } => {
                 "start from a copy of envoy/envoy.yaml, which has every place"
             }
@@ -227,12 +211,9 @@ impl BootstrapError {
                 "keep the clusters `control_plane` and `billing_upstream` of envoy/envoy.yaml"
             }
             BootstrapError::SecondGate { .. } => "leave one wasm HTTP filter in the file",
-        }
+        };
+        hint.to_owned()
     }
-}
-
-fn first_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().to_owned()
 }
 
 const STRING_VALUE: &str = "type.googleapis.com/google.protobuf.StringValue";

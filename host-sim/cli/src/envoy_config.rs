@@ -21,6 +21,7 @@ use host_sim::NodeInfo;
 use host_sim::proxy::{Cluster, Listener};
 use serde_json::Value;
 
+use crate::document::{self, DocumentError};
 use crate::failure::Failure;
 use node::Node;
 
@@ -61,22 +62,9 @@ pub enum Code {
 /// Why a bootstrap cannot be used. Each is the operator's to mend.
 #[derive(Debug, thiserror::Error)]
 pub enum EnvoyConfigError {
-    /// The file cannot be read.
-    #[error("{origin}: cannot read the Envoy configuration: {source}")]
-    Unreadable {
-        /// The file.
-        origin: String,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// The text is neither YAML nor JSON.
-    #[error("{origin}: not valid YAML: {reason}")]
-    NotYaml {
-        /// The file.
-        origin: String,
-        /// The parser's message, one line.
-        reason: String,
-    },
+    /// There is no document.
+    #[error(transparent)]
+    Document(#[from] DocumentError),
     /// A place in it is not understood.
     #[error("{origin}: {refusal}")]
     Refused {
@@ -90,37 +78,24 @@ pub enum EnvoyConfigError {
 impl EnvoyConfig {
     /// Reads `path`, YAML or JSON.
     pub fn load(path: &Path) -> Result<EnvoyConfig, EnvoyConfigError> {
-        let origin = path.display().to_string();
-        match std::fs::read_to_string(path) {
-            Ok(text) => EnvoyConfig::parse(&text, &origin),
-            Err(source) => Err(EnvoyConfigError::Unreadable { origin, source }),
-        }
+        let (document, origin) = document::load(path)?;
+        EnvoyConfig::of(&document, origin)
     }
 
-    /// Reads `text`; `origin` names it in messages. JSON is YAML too.
+    /// Reads `text`; `origin` names it in messages.
     pub fn parse(text: &str, origin: &str) -> Result<EnvoyConfig, EnvoyConfigError> {
-        let origin = origin.to_owned();
-        let document: Value = match serde_saphyr::from_str(text) {
-            Ok(document) => document,
-            Err(error) => {
-                let reason = error
-                    .to_string()
-                    .lines()
-                    .next()
-                    .unwrap_or_default()
-                    .to_owned();
-                return Err(EnvoyConfigError::NotYaml { origin, reason });
-            }
-        };
-        read(&document).map_err(|refusal| EnvoyConfigError::Refused { origin, refusal })
+        EnvoyConfig::of(&document::parse(text, origin)?, origin.to_owned())
+    }
+
+    fn of(document: &Value, origin: String) -> Result<EnvoyConfig, EnvoyConfigError> {
+        read(document).map_err(|refusal| EnvoyConfigError::Refused { origin, refusal })
     }
 }
 
 impl From<EnvoyConfigError> for Failure {
     fn from(error: EnvoyConfigError) -> Failure {
         let hint = match &error {
-            EnvoyConfigError::Unreadable { .. } => "check the path after `--config`".to_owned(),
-            EnvoyConfigError::NotYaml { .. } => "compare the file with envoy/envoy.yaml".to_owned(),
+            EnvoyConfigError::Document(error) => error.hint("--config"),
             EnvoyConfigError::Refused { refusal, .. } => refusal.hint().to_owned(),
         };
         Failure::user(error, hint)

@@ -128,15 +128,19 @@ fn causes(error: &dyn Error) -> String {
     text
 }
 
-/// Messages may come from files and from the plane, and a line break in one would make two messages of it.
+/// Messages may come from files and from the plane, and a line break in one would make two messages of it. Where a line does not
+/// announce the next one, a semicolon stands between them.
 fn one_line(text: &impl fmt::Display) -> String {
     let text = text.to_string();
-    let lines: Vec<&str> = text
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-        .collect();
-    crate::output::printable(&lines.join(" "))
+    let mut joined = String::new();
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        if !joined.is_empty() {
+            let open = joined.ends_with([':', ',', ';', '.']);
+            joined.push_str(if open { " " } else { "; " });
+        }
+        joined.push_str(line);
+    }
+    crate::output::printable(&joined)
 }
 
 #[cfg(test)]
@@ -151,6 +155,15 @@ mod tests {
             "a.yaml: /rules: found 1\\u{1b}[2J; hint: give an array"
         );
         assert_eq!(failure.fault(), Fault::User);
+    }
+
+    #[test]
+    fn lines_that_are_folded_into_one_stay_apart() {
+        let failure = Failure::ours("it returned false\n  it logged: a\n  it logged: b,\nc\n\n");
+        assert_eq!(
+            failure.to_string(),
+            "it returned false; it logged: a; it logged: b, c"
+        );
     }
 
     #[derive(Debug, thiserror::Error)]

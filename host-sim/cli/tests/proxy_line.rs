@@ -183,7 +183,7 @@ fn a_refused_plugin_configuration_ends_it_with_the_modules_own_words() {
         let output = proxy(&flags).output().expect("host-sim starts");
         let told = refusal(&output);
         assert!(
-            told.contains("proxy_on_configure returned false it logged: no colour"),
+            told.contains("proxy_on_configure returned false; it logged: no colour"),
             "{told}"
         );
         let log = text(&output.stderr);
@@ -252,6 +252,74 @@ fn a_module_that_cannot_be_loaded_is_told_in_one_line() {
         );
         assert!(told.contains(expected), "{told}");
     }
+}
+
+#[test]
+fn a_certificate_that_cannot_be_used_is_told_with_its_place() {
+    let dir = TestDir::new("tls");
+    let module = dir.module(true);
+    let text = dir.file("text.pem", "hello");
+    let nowhere = dir.0.join("nowhere.pem").display().to_string();
+    for (certificate, key, expected) in [
+        (
+            &nowhere,
+            &text,
+            format!("error: {nowhere}: cannot read the file: "),
+        ),
+        (
+            &text,
+            &nowhere,
+            format!("error: {nowhere}: cannot read the file: "),
+        ),
+        (
+            &text,
+            &text,
+            "error: TLS of the listener upstream cannot be used: the certificate chain of the listener holds no valid \
+             certificate in PEM form; hint: give certificate and key in PEM form"
+                .to_owned(),
+        ),
+    ] {
+        let mut flags = one_filter(&module);
+        flags.extend(["--tls-certificate", certificate, "--tls-key", key]);
+        let told = refusal(&proxy(&flags).output().expect("host-sim starts"));
+        assert!(told.starts_with(&expected), "{told}");
+    }
+}
+
+#[test]
+fn a_module_sees_the_variables_that_the_flags_name_and_no_others() {
+    let dir = TestDir::new("environment");
+    // Writes its variables to stdout, one behind the other with their zeros, which the host logs.
+    let module = dir.file(
+        "environment.wat",
+        r#"(module
+            (import "wasi_snapshot_preview1" "environ_sizes_get" (func $sizes (param i32 i32) (result i32)))
+            (import "wasi_snapshot_preview1" "environ_get" (func $get (param i32 i32) (result i32)))
+            (import "env" "proxy_log" (func $log (param i32 i32 i32) (result i32)))
+            (memory (export "memory") 1)
+            (func (export "malloc") (param i32) (result i32) i32.const 1024)
+            (func (export "proxy_abi_version_0_2_1"))
+            (func (export "proxy_on_configure") (param i32 i32) (result i32)
+                (drop (call $sizes (i32.const 0) (i32.const 4)))
+                (drop (call $get (i32.const 16) (i32.const 256)))
+                (drop (call $log (i32.const 4) (i32.const 256) (i32.load (i32.const 4))))
+                i32.const 1))"#,
+    );
+    let mut flags = one_filter(&module);
+    flags.extend(["--mode", "validate", "--environment", "OF_HOST"]);
+    flags.extend(["--environment", "SET=a=b", "--environment", "UNSET"]);
+    let output = proxy(&flags)
+        .env("OF_HOST", "c")
+        .env("UNNAMED", "d")
+        .output()
+        .expect("host-sim starts");
+    let log = text(&output.stderr);
+    assert!(output.status.success(), "{log}");
+    assert!(
+        log.contains("OF_HOST=c") && log.contains("SET=a=b"),
+        "{log}"
+    );
+    assert!(!log.contains("UNSET") && !log.contains("UNNAMED"), "{log}");
 }
 
 /// A debug build compiles the module while other tests compile theirs.

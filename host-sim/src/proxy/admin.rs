@@ -75,6 +75,7 @@ async fn serve(io: Box<dyn Io>, view: Rc<View>) {
         bytes: 60 * 1024,
         fields: 100,
         underscores: Underscores::Allow,
+        https_targets: false,
     };
     loop {
         let head = match h1::read_request(&mut incoming, limits).await {

@@ -117,7 +117,25 @@ impl Server {
         let Some(acceptor) = &self.tls else {
             return self.serve_plain(Box::new(stream), connection).await;
         };
-        let Ok(stream) = acceptor.accept(stream).await else {
+        let mut stopping = self.stopping.clone();
+        let handshake = async {
+            let mut read = BytesMut::with_capacity(16 * 1024);
+            let mut io: Box<dyn Io> = Box::new(stream);
+            while read.len() < RECORD_HEAD
+                && io.read_buf(&mut read).await.is_ok_and(|count| count > 0)
+            {}
+            let without_tls = PLAIN_BEGINNINGS.iter().any(|word| read.starts_with(word));
+            if without_tls {
+                return None;
+            }
+            acceptor.accept(Rewound { read, io }).await.ok()
+        };
+        // Nothing has been asked yet, so a stop need not wait for what may never end.
+        let stream = tokio::select! {
+            _ = stopping.wait_for(|stopping| *stopping) => return,
+            stream = handshake => stream,
+        };
+        let Some(stream) = stream else {
             return;
         };
         let (_, session) = stream.get_ref();
@@ -191,5 +209,9 @@ impl AsyncWrite for Rewound {
 }
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// Where a TLS record says what it is. That much is awaited before it is judged, as in Envoy.
+const RECORD_HEAD: usize = 5;
+/// What a client begins with that speaks HTTP without TLS. Source: BoringSSL, which sends no alert then.
+const PLAIN_BEGINNINGS: [&[u8]; 5] = [b"GET ", b"POST ", b"HEAD ", b"PUT ", b"CONNE"];
 /// Longer than any process lives.
 const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);

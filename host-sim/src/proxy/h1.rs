@@ -60,7 +60,7 @@ impl Incoming {
                 return Ok(part);
             }
             if !self.fill().await {
-                return if matches!(body.0, State::UntilClose) {
+                return if matches!(body.state, State::UntilClose) {
                     Ok(Part::End)
                 } else {
                     Err(BodyFault::Cut)
@@ -88,6 +88,8 @@ pub(super) enum BodyFault {
     Cut,
     /// It is not what the framing says.
     Malformed,
+    /// Its trailers are larger than they may be.
+    TrailersTooLarge,
 }
 
 /// Where a body ends.
@@ -105,12 +107,15 @@ pub(super) enum Framing {
 
 /// Reads a body.
 #[derive(Debug)]
-pub(super) struct BodyReader(State);
+pub(super) struct BodyReader {
+    state: State,
+    trailers_limit: usize,
+}
 
 #[derive(Debug)]
 enum State {
     Length(u64),
-    ChunkSize,
+    ChunkLine(ChunkLine),
     ChunkData(u64),
     ChunkEnd,
     Trailers,
@@ -120,19 +125,31 @@ enum State {
 
 impl BodyReader {
     pub(super) fn new(framing: Framing) -> BodyReader {
-        BodyReader(match framing {
+        let state = match framing {
             Framing::Empty | Framing::Length(0) => State::Done,
             Framing::Length(length) => State::Length(length),
-            Framing::Chunked => State::ChunkSize,
+            Framing::Chunked => State::ChunkLine(ChunkLine::default()),
             Framing::UntilClose => State::UntilClose,
-        })
+        };
+        BodyReader {
+            state,
+            trailers_limit: TRAILERS_LIMIT,
+        }
+    }
+
+    /// Trailers, with the empty line behind them, may have so many bytes.
+    pub(super) fn trailers_limit(self, bytes: usize) -> BodyReader {
+        BodyReader {
+            trailers_limit: bytes,
+            ..self
+        }
     }
 
     /// The next part that `buffer` holds whole; `None` = more bytes are needed. Chunks that are there together come together.
     fn decode(&mut self, buffer: &mut BytesMut) -> Result<Option<Part>, BodyFault> {
         let mut data = BytesMut::new();
         loop {
-            match &mut self.0 {
+            match &mut self.state {
                 State::Done => return Ok(Some(part_or(data, Part::End))),
                 State::UntilClose if buffer.is_empty() => return Ok(None),
                 State::UntilClose => return Ok(Some(Part::Data(buffer.split().freeze()))),
@@ -143,20 +160,15 @@ impl BodyReader {
                     let taken = buffer.split_to(at_most(buffer.len(), *left));
                     *left -= taken.len() as u64;
                     if *left == 0 {
-                        self.0 = State::Done;
+                        self.state = State::Done;
                     }
                     return Ok(Some(Part::Data(taken.freeze())));
                 }
-                State::ChunkSize => {
-                    let Some(line) = take_line(buffer) else {
-                        return if buffer.len() > LINE_LIMIT {
-                            Err(BodyFault::Malformed)
-                        } else {
-                            Ok(some_data(data))
-                        };
+                State::ChunkLine(line) => {
+                    let Some(size) = line.read(buffer)? else {
+                        return Ok(some_data(data));
                     };
-                    let size = chunk_size(&line).ok_or(BodyFault::Malformed)?;
-                    self.0 = if size == 0 {
+                    self.state = if size == 0 {
                         State::Trailers
                     } else {
                         State::ChunkData(size)
@@ -171,26 +183,27 @@ impl BodyReader {
                     let complete = *left == 0;
                     data.unsplit(taken);
                     if complete {
-                        self.0 = State::ChunkEnd;
+                        self.state = State::ChunkEnd;
                     }
                 }
                 State::ChunkEnd => {
-                    let Some(line) = take_line(buffer) else {
-                        return Ok(some_data(data));
-                    };
-                    if line != b"\r".as_slice() {
+                    if !b"\r\n".starts_with(&buffer[..buffer.len().min(2)]) {
                         return Err(BodyFault::Malformed);
                     }
-                    self.0 = State::ChunkSize;
+                    if buffer.len() < 2 {
+                        return Ok(some_data(data));
+                    }
+                    buffer.advance(2);
+                    self.state = State::ChunkLine(ChunkLine::default());
                 }
                 State::Trailers => {
                     if !data.is_empty() {
                         return Ok(Some(Part::Data(data.freeze())));
                     }
-                    let Some(trailers) = take_trailers(buffer)? else {
+                    let Some(trailers) = take_trailers(buffer, self.trailers_limit)? else {
                         return Ok(None);
                     };
-                    self.0 = State::Done;
+                    self.state = State::Done;
                     return Ok(Some(if trailers.is_empty() {
                         Part::End
                     } else {
@@ -218,38 +231,60 @@ fn at_most(have: usize, left: u64) -> usize {
     usize::try_from(left).map_or(have, |left| left.min(have))
 }
 
-/// A line without its end, if it is there whole.
-fn take_line(buffer: &mut BytesMut) -> Option<Bytes> {
-    let end = buffer.iter().position(|byte| *byte == b'\n')?;
-    let mut line = buffer.split_to(end + 1);
-    line.truncate(end);
-    Some(line.freeze())
+/// The line in front of a chunk, as far as it has come: the size in hexadecimal digits, and what is passed over up to CR LF. Nothing
+/// of it is kept, so it may be of any length. Refused is a line that begins with anything but digits, that has a CR elsewhere or
+/// ends with a LF alone: two readers of such a line may see two messages.
+#[derive(Debug, Default)]
+enum ChunkLine {
+    #[default]
+    Begin,
+    Digits(u64),
+    Extension(u64),
+    CarriageReturn(u64),
 }
 
-/// The number in front of a chunk; an extension behind it is ignored. `None` for a line that does not end with CR LF, that has a CR
-/// elsewhere, or that begins with anything but hexadecimal digits: two readers of such a line may see two messages.
-fn chunk_size(line: &[u8]) -> Option<u64> {
-    let line = line.strip_suffix(b"\r")?;
-    if line.contains(&b'\r') {
-        return None;
+impl ChunkLine {
+    /// Takes what `buffer` holds of the line; the size once it is whole.
+    fn read(&mut self, buffer: &mut BytesMut) -> Result<Option<u64>, BodyFault> {
+        for at in 0..buffer.len() {
+            *self = match (&*self, buffer[at]) {
+                (ChunkLine::CarriageReturn(size), b'\n') => {
+                    let size = *size;
+                    buffer.advance(at + 1);
+                    return Ok(Some(size));
+                }
+                (ChunkLine::Digits(size) | ChunkLine::Extension(size), b'\r') => {
+                    ChunkLine::CarriageReturn(*size)
+                }
+                (ChunkLine::Begin, digit) => ChunkLine::Digits(longer(0, digit)?),
+                (ChunkLine::Digits(size), b';' | b' ' | b'\t') => ChunkLine::Extension(*size),
+                (ChunkLine::Digits(size), digit) => ChunkLine::Digits(longer(*size, digit)?),
+                (ChunkLine::Extension(_), b'\n') | (ChunkLine::CarriageReturn(_), _) => {
+                    return Err(BodyFault::Malformed);
+                }
+                (ChunkLine::Extension(size), _) => ChunkLine::Extension(*size),
+            };
+        }
+        buffer.clear();
+        Ok(None)
     }
-    let digits = line
-        .split(|byte| matches!(byte, b';' | b' ' | b'\t'))
-        .next()?;
-    if digits.is_empty() || !digits.iter().all(u8::is_ascii_hexdigit) {
-        return None;
-    }
-    u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
+/// `size` with one more hexadecimal digit.
+fn longer(size: u64, digit: u8) -> Result<u64, BodyFault> {
+    let digit = char::from(digit).to_digit(16);
+    let longer = digit.and_then(|digit| size.checked_mul(16)?.checked_add(digit.into()));
+    longer.ok_or(BodyFault::Malformed)
 }
 
 /// The trailers, once the empty line behind them is there.
-fn take_trailers(buffer: &mut BytesMut) -> Result<Option<HeaderMap>, BodyFault> {
-    let Some(end) = head::end_of_lines(buffer) else {
-        return if buffer.len() > TRAILERS_LIMIT {
-            Err(BodyFault::Malformed)
-        } else {
-            Ok(None)
-        };
+fn take_trailers(buffer: &mut BytesMut, limit: usize) -> Result<Option<HeaderMap>, BodyFault> {
+    let end = head::end_of_lines(buffer);
+    if end.unwrap_or(buffer.len()) > limit {
+        return Err(BodyFault::TrailersTooLarge);
+    }
+    let Some(end) = end else {
+        return Ok(None);
     };
     let lines = buffer.split_to(end).freeze();
     let mut trailers = HeaderMap::new();
@@ -270,9 +305,7 @@ fn skip_empty_lines(buffer: &mut BytesMut) {
 
 /// How much is read at once.
 const READ_SIZE: usize = 64 * 1024;
-/// Longer than any line in front of a chunk has reason to be.
-const LINE_LIMIT: usize = 4096;
-/// Envoy's limit for a head holds for trailers too.
+/// Envoy's limit for a head holds for trailers too, unless the configuration names another.
 const TRAILERS_LIMIT: usize = 60 * 1024;
 
 #[cfg(test)]
@@ -295,29 +328,54 @@ mod tests {
         Ok((all, None))
     }
 
+    /// The size that each way to cut `line` gives, which has to be one.
+    fn chunk_size(line: &str) -> Result<Option<u64>, BodyFault> {
+        let line = line.as_bytes();
+        let read = |pieces: &[&[u8]]| {
+            let (mut chunk, mut buffer) = (ChunkLine::default(), BytesMut::new());
+            for piece in pieces {
+                buffer.extend_from_slice(piece);
+                let size = chunk.read(&mut buffer)?;
+                if size.is_some() {
+                    return Ok(size);
+                }
+            }
+            Ok(None)
+        };
+        let whole = read(&[line]);
+        for cut in 0..line.len() {
+            assert_eq!(read(&[&line[..cut], &line[cut..]]), whole, "cut at {cut}");
+        }
+        whole
+    }
+
     #[test]
     fn a_chunk_begins_with_hexadecimal_digits_and_ends_its_line_with_cr_lf() {
+        let long = format!("2;{}\r\n", "a".repeat(5000));
         let fine = [
-            ("5\r", 5),
-            ("0000000000000005\r", 5),
-            ("fF;a=b\r", 255),
-            ("5 \r", 5),
+            ("5\r\n", 5),
+            ("0000000000000005\r\n", 5),
+            ("fF;a=b\r\n", 255),
+            ("5 \r\n", 5),
+            (&long, 2),
         ];
         for (line, size) in fine {
-            assert_eq!(chunk_size(line.as_bytes()), Some(size), "{line:?}");
+            assert_eq!(chunk_size(line), Ok(Some(size)), "{line:?}");
         }
         for line in [
-            "+5\r",
-            "-5\r",
-            "0x5\r",
-            "5",
-            "5;a\rb\r",
-            "\r",
-            ";a\r",
-            "g\r",
-            "10000000000000000\r",
+            "+5\r\n",
+            "-5\r\n",
+            "0x5\r\n",
+            "5\n",
+            "5;\n",
+            "5;a\rb\r\n",
+            "5\r\r\n",
+            "\r\n",
+            ";a\r\n",
+            "g\r\n",
+            "10000000000000000\r\n",
         ] {
-            assert_eq!(chunk_size(line.as_bytes()), None, "{line:?}");
+            assert_eq!(chunk_size(line), Err(BodyFault::Malformed), "{line:?}");
         }
     }
 

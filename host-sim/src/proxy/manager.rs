@@ -31,15 +31,22 @@ pub(super) struct EarlyAnswer {
     pub(super) by_codec: bool,
     /// Whether the connection ends with it.
     pub(super) closes: bool,
+    /// `response.code_details`
+    pub(super) details: &'static str,
+    /// The request, as far as it was prepared; it is what a filter logs.
+    pub(super) request: HeaderMap,
 }
 
 impl EarlyAnswer {
-    fn closing(status: u16) -> EarlyAnswer {
+    /// An answer without a body to `request`, behind which the connection closes.
+    pub(super) fn closing(status: u16, details: &'static str, request: &HeaderMap) -> EarlyAnswer {
         EarlyAnswer {
             status,
             location: None,
             by_codec: false,
             closes: true,
+            details,
+            request: request.clone(),
         }
     }
 
@@ -66,7 +73,7 @@ pub(super) fn accept(
         strip_nominated(&mut headers)?;
     }
     if !headers.contains(":authority") {
-        return Err(EarlyAnswer::closing(400));
+        return Err(EarlyAnswer::closing(400, "missing_host_header", &headers));
     }
     if !connect {
         check_path(&mut headers, options)?;
@@ -129,29 +136,39 @@ fn check_path(headers: &mut HeaderMap, options: &HttpOptions) -> Result<(), Earl
     // Seen on Envoy: a QUERY that does not say what its body is.
     let odd_method =
         headers.first(":method") == Some(b"QUERY") && !headers.contains("content-type");
-    if path.is_empty() || path.contains(&b'#') || odd_method {
-        return Err(EarlyAnswer::closing(400));
+    let fault = if path.is_empty() {
+        Some("missing_path_rejected")
+    } else if odd_method {
+        Some("query_missing_content_type")
+    } else {
+        path.contains(&b'#').then_some(PATH_REFUSED)
+    };
+    if let Some(details) = fault {
+        return Err(EarlyAnswer::closing(400, details, headers));
     }
     if !path.starts_with(b"/") {
         return Err(EarlyAnswer {
             closes: false,
-            ..EarlyAnswer::closing(404)
+            ..EarlyAnswer::closing(404, "absolute_path_rejected", headers)
         });
     }
-    let (path, redirect) = path::prepared(&path, options).ok_or(EarlyAnswer::closing(400))?;
-    if redirect {
-        return Err(EarlyAnswer {
-            status: 307,
-            location: Some(path),
-            by_codec: false,
-            closes: false,
-        });
-    }
+    let (path, redirect) = path::prepared(&path, options)
+        .ok_or_else(|| EarlyAnswer::closing(400, PATH_REFUSED, headers))?;
     if headers.first(":path") != Some(path.as_slice()) {
         headers.set_in_place(":path", &path);
     }
+    if redirect {
+        return Err(EarlyAnswer {
+            location: Some(path),
+            closes: false,
+            ..EarlyAnswer::closing(307, PATH_REFUSED, headers)
+        });
+    }
     Ok(())
 }
+
+/// What Envoy says of a path that it does not prepare.
+const PATH_REFUSED: &str = "path_normalization_failed";
 
 /// Whether a request wants to leave HTTP.
 pub(super) fn is_upgrade(headers: &HeaderMap) -> bool {
@@ -199,7 +216,7 @@ fn strip_nominated(headers: &mut HeaderMap) -> Result<(), EarlyAnswer> {
             b"x-forwarded-for" | b"x-forwarded-host" | b"x-forwarded-proto" => {
                 return Err(EarlyAnswer {
                     by_codec: true,
-                    ..EarlyAnswer::closing(400)
+                    ..EarlyAnswer::closing(400, "http1.connection_header_rejected", headers)
                 });
             }
             b"host" => {

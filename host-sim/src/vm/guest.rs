@@ -14,6 +14,15 @@ pub(crate) enum Failure {
     Stop(String),
 }
 
+impl Failure {
+    /// The guest called `name` in a function that runs before the host is ready for it.
+    pub(crate) fn too_early(name: &str, callback: &str) -> Failure {
+        Failure::Stop(format!(
+            "{name} cannot be called during {callback}: the host is not ready before it returns"
+        ))
+    }
+}
+
 impl From<Status> for Failure {
     fn from(status: Status) -> Failure {
         Failure::Status(status)

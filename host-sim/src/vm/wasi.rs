@@ -32,6 +32,16 @@ const NO_ENTRY: Errno = 44;
 const NOT_IMPLEMENTED: Errno = 52;
 const NOT_SUPPORTED: Errno = 58;
 
+/// Envoy stops a guest that calls one of these before `_initialize` or `_start` has returned. The others may be called.
+const NOT_WHILE_STARTING: [&str; 6] = [
+    "fd_close",
+    "fd_read",
+    "fd_seek",
+    "path_open",
+    "proc_exit",
+    "sched_yield",
+];
+
 /// More random bytes than this are refused, as in Envoy.
 const MAX_RANDOM_BYTES: u32 = 64 * 1024;
 
@@ -44,8 +54,9 @@ macro_rules! wasi {
                     body(guest, $($argument),*)
                 })
             })?;)*
-            linker.func_wrap(module, "proc_exit", |mut caller: Caller<'_, VmState>, code: u32| {
-                exit(&mut caller, code)
+            // Envoy lets the guest run on, into the `unreachable` that compilers put behind the call.
+            linker.func_wrap(module, "proc_exit", |mut caller: Caller<'_, VmState>, _code: u32| {
+                around(&mut caller, "proc_exit", |_| Ok(SUCCESS)).map(|_| ())
             })?;
             Ok(())
         }
@@ -89,11 +100,19 @@ fn around(
     let mut guest = Guest::new(caller);
     let state = guest.state_mut();
     state.trace.counted(state.callback, name);
-    let errno = match body(&mut guest) {
+    let outcome = if state.starting && NOT_WHILE_STARTING.contains(&name) {
+        Err(Failure::too_early(name, state.callback))
+    } else {
+        body(&mut guest)
+    };
+    let errno = match outcome {
         Ok(errno) => errno,
         // The only status here: a pointer outside of the memory.
         Err(Failure::Status(_)) => FAULT,
-        Err(Failure::Stop(reason)) => return Err(wasmtime::Error::msg(reason)),
+        Err(Failure::Stop(reason)) => {
+            guest.state_mut().misused = Some(name);
+            return Err(wasmtime::Error::msg(reason));
+        }
     };
     let state = guest.state_mut();
     if state.trace.is_recording() {
@@ -104,14 +123,6 @@ fn around(
         });
     }
     Ok(errno)
-}
-
-/// A filter has nothing to exit from, so this ends its VM.
-fn exit(caller: &mut Caller<'_, VmState>, code: u32) -> wasmtime::Result<()> {
-    caller.data_mut().misused = Some("proc_exit");
-    Err(wasmtime::Error::msg(format!(
-        "the module ended itself with code {code}"
-    )))
 }
 
 fn sizes(

@@ -7,7 +7,7 @@ use host_sim::{Module, Plugin};
 use proptest::prelude::*;
 
 use crate::guest::{Guest, HOSTCALLS, tick};
-use crate::scene::{built, cases, ok, said};
+use crate::scene::{STREAM_CALLBACKS, built, cases, ok, said};
 
 /// Numbers that break things more often than others.
 fn argument() -> impl Strategy<Value = u32> {
@@ -44,24 +44,16 @@ fn calling(name: &str, parameters: &str) -> Module {
     let guest = Guest::new()
         .with("(global $numbers (mut i32) (i32.const 0))")
         .on("configure", [configure, tick(10)]);
-    let callbacks = [
+    let others = [
         "tick",
         "context_create",
-        "request_headers",
-        "request_body",
-        "request_trailers",
-        "response_headers",
-        "response_body",
-        "response_trailers",
         "http_call_response",
         "queue_ready",
         "grpc_close",
-        "log",
-        "done",
-        "delete",
     ];
-    callbacks
+    STREAM_CALLBACKS
         .into_iter()
+        .chain(others)
         .fold(guest, |guest, callback| guest.on(callback, [step.clone()]))
         .module()
 }

@@ -6,7 +6,9 @@ use host_sim::sim::{Request, Sim, Stream};
 use host_sim::{HeaderMap, Plugin, StreamLimits};
 
 use crate::guest::{Guest, REQUEST_BODY, RESPONSE_BODY, at_end, buffer, give, nth};
-use crate::scene::{assert_lines, builder, callbacks, ok, said, started, trailer};
+use crate::scene::{
+    STREAM_CALLBACKS, assert_lines, builder, callbacks, ok, said, started, trailer,
+};
 
 /// The limits under which Envoy was measured.
 fn limits() -> StreamLimits {
@@ -23,19 +25,9 @@ fn sim(guest: Guest, allow: bool) -> Sim {
 }
 
 fn with_all_callbacks(guest: Guest) -> Guest {
-    [
-        "request_headers",
-        "request_body",
-        "request_trailers",
-        "response_headers",
-        "response_body",
-        "response_trailers",
-        "log",
-        "done",
-        "delete",
-    ]
-    .into_iter()
-    .fold(guest, |guest, callback| guest.on(callback, []))
+    STREAM_CALLBACKS
+        .into_iter()
+        .fold(guest, |guest, callback| guest.on(callback, []))
 }
 
 /// `one` and `two`, and the end by itself.

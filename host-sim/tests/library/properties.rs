@@ -6,7 +6,7 @@ use host_sim::sim::{Request, Response, Sim};
 use host_sim::{PeerCertificate, Plugin, Protocol, StreamInfo};
 
 use crate::guest::{Guest, ask, for_context, get, property, property_number, text, tick};
-use crate::scene::{assert_lines, built, ok, said, said_since, start};
+use crate::scene::{STREAM_CALLBACKS, assert_lines, built, ok, said, said_since, start};
 
 /// A whole exchange whose guest asks for `path` in one callback.
 fn answer(callback: &'static str, ask: &str) -> String {
@@ -38,24 +38,11 @@ fn exchange(sim: &Sim) {
     stream.respond(ok("up").header("x-up", "1").trailer("x-trailer", "t"));
 }
 
-const CALLBACKS: [&str; 11] = [
-    "tick",
-    "context_create",
-    "request_headers",
-    "request_body",
-    "request_trailers",
-    "response_headers",
-    "response_body",
-    "response_trailers",
-    "log",
-    "done",
-    "delete",
-];
-
 /// Where a path has a value; in all other callbacks it is not found.
 #[track_caller]
 fn assert_found(path: &str, value: &str, callbacks: &[&str]) {
-    for callback in CALLBACKS {
+    let outside = ["tick", "context_create"];
+    for callback in outside.into_iter().chain(STREAM_CALLBACKS) {
         let expected = if callbacks.contains(&callback) {
             format!("{path} = 0 {value}")
         } else {

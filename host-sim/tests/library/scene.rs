@@ -89,6 +89,19 @@ pub fn cases(few: u32) -> ProptestConfig {
     }
 }
 
+/// What a guest is called for, from the first byte of a stream to its end.
+pub const STREAM_CALLBACKS: [&str; 9] = [
+    "request_headers",
+    "request_body",
+    "request_trailers",
+    "response_headers",
+    "response_body",
+    "response_trailers",
+    "log",
+    "done",
+    "delete",
+];
+
 /// Compares line by line; what a failing test prints is the difference and not two debug forms.
 #[track_caller]
 pub fn assert_lines(found: &[String], expected: &[&str]) {

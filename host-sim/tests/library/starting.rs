@@ -335,16 +335,53 @@ fn the_environment_holds_what_the_plugin_says_and_nothing_else() {
 }
 
 #[test]
-fn proc_exit_ends_the_vm() {
+fn proc_exit_returns_as_on_envoy() {
     let wat = format!(
         r#"(module (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32))) {MARKER} {REST}
-           (func $give_up (export "_start") (call $exit (i32.const 3))))"#
+           (func (export "proxy_on_request_headers") (param i32 i32 i32) (result i32)
+             (call $exit (i32.const 3))
+             (i32.const 0)))"#
     );
-    assert_eq!(
-        refusal_of(module(&wat)).to_string(),
-        "gate.wasm failed while it was started\ntrap in _start of context 0, while it called proc_exit: the module ended itself \
-         with code 3\n    in give_up"
-    );
+    let sim = built(module(&wat));
+    let stream = sim.request(Request::get("/"));
+    assert!(stream.reached_upstream());
+    assert_eq!(sim.failure(0), None);
+}
+
+#[test]
+fn wasi_functions_that_envoy_stops_at_the_start_are_refused_by_name() {
+    let restricted = [
+        ("fd_close", "i32", "(result i32)"),
+        ("fd_read", "i32 i32 i32 i32", "(result i32)"),
+        ("fd_seek", "i32 i64 i32 i32", "(result i32)"),
+        (
+            "path_open",
+            "i32 i32 i32 i32 i32 i64 i64 i32 i32",
+            "(result i32)",
+        ),
+        ("proc_exit", "i32", ""),
+        ("sched_yield", "", "(result i32)"),
+    ];
+    for (name, types, result) in restricted {
+        let arguments: String = types
+            .split_whitespace()
+            .map(|ty| format!("({ty}.const 1)"))
+            .collect();
+        let drop = if result.is_empty() { "" } else { "drop" };
+        for start in ["_initialize", "_start"] {
+            let wat = format!(
+                r#"(module (import "wasi_snapshot_preview1" "{name}" (func $early (param {types}) {result})) {MARKER} {REST}
+                   (func $constructors (export "{start}") {arguments} call $early {drop}))"#
+            );
+            assert_eq!(
+                refusal_of(module(&wat)).to_string(),
+                format!(
+                    "gate.wasm failed while it was started\ntrap in {start} of context 0, while it called {name}: {name} cannot be \
+                     called during {start}: the host is not ready before it returns\n    in constructors"
+                )
+            );
+        }
+    }
 }
 
 #[test]

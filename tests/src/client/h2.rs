@@ -1,4 +1,4 @@
-//! HTTP/2 by prior knowledge, frame by frame: DATA frames of any size, trailers, several streams on one connection.
+//! HTTP/2 by prior knowledge or over TLS, frame by frame: DATA frames of any size, trailers, several streams on one connection.
 
 use std::net::SocketAddr;
 
@@ -7,13 +7,14 @@ use h2::client::SendRequest;
 use http::{HeaderMap, HeaderName, HeaderValue, Request};
 use tokio::net::TcpStream;
 
-use super::{Answer, Answers};
+use super::{Answer, Answers, Io};
 use crate::wait;
 
 /// One HTTP/2 connection to the gate.
 #[derive(Clone)]
 pub struct H2Connection {
     sender: SendRequest<Bytes>,
+    scheme: &'static str,
     address: SocketAddr,
     answers: Answers,
 }
@@ -53,10 +54,21 @@ impl H2Connection {
         let stream = TcpStream::connect(address)
             .await
             .expect("the gate's listener");
-        let (sender, connection) = h2::client::handshake(stream).await.expect("HTTP/2");
+        H2Connection::over(Box::new(stream), "http", address, answers).await
+    }
+
+    /// Speaks HTTP/2 over `io`, which leads to `address`.
+    pub async fn over(
+        io: Box<dyn Io>,
+        scheme: &'static str,
+        address: SocketAddr,
+        answers: Answers,
+    ) -> H2Connection {
+        let (sender, connection) = h2::client::handshake(io).await.expect("HTTP/2");
         tokio::spawn(connection);
         H2Connection {
             sender,
+            scheme,
             address,
             answers,
         }
@@ -90,7 +102,7 @@ impl H2Connection {
         let mut head = Request::builder()
             .version(http::Version::HTTP_2)
             .method(request.method.as_str())
-            .uri(format!("http://{authority}{}", request.target))
+            .uri(format!("{}://{authority}{}", self.scheme, request.target))
             .body(())
             .expect("a request that the http crate can carry");
         *head.headers_mut() = fields(&request.headers);

@@ -55,54 +55,85 @@ pub struct FilterArguments {
     #[arg(long, value_name = "FILE", requires_all = ["listen", "upstream"])]
     pub wasm: Option<PathBuf>,
     /// Where clients come in.
-    #[arg(long, value_name = "ADDRESS", requires = "wasm")]
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        requires = "wasm",
+        conflicts_with = "config"
+    )]
     pub listen: Option<SocketAddr>,
     /// Where requests go: the cluster `upstream`.
-    #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port, requires = "wasm")]
+    #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port, requires = "wasm", conflicts_with = "config")]
     pub upstream: Option<String>,
     /// What the upstream speaks.
-    #[arg(long, value_enum, default_value_t = ProtocolArgument::Http1, requires = "wasm")]
+    #[arg(long, value_enum, default_value_t = ProtocolArgument::Http1, requires = "wasm", conflicts_with = "config")]
     pub upstream_protocol: ProtocolArgument,
     /// A file that holds the plugin configuration, handed over byte for byte.
     #[arg(
         long,
         value_name = "FILE",
-        requires = "wasm",
-        conflicts_with = "configuration_text"
+        requires = "wasm", conflicts_with_all = ["config", "configuration_text"]
     )]
     pub configuration: Option<PathBuf>,
     /// The plugin configuration itself.
-    #[arg(long, value_name = "TEXT", requires = "wasm")]
+    #[arg(
+        long,
+        value_name = "TEXT",
+        requires = "wasm",
+        conflicts_with = "config"
+    )]
     pub configuration_text: Option<String>,
     /// A cluster that the filter can call; may be given several times.
-    #[arg(long, value_name = "NAME=HOST:PORT[,http2]", requires = "wasm", value_parser = cluster)]
+    #[arg(long, value_name = "NAME=HOST:PORT[,http2]", requires = "wasm", conflicts_with = "config", value_parser = cluster)]
     pub cluster: Vec<ClusterArgument>,
     /// Which root context of the module is meant.
-    #[arg(long, value_name = "ID", requires = "wasm", default_value = "")]
+    #[arg(
+        long,
+        value_name = "ID",
+        requires = "wasm",
+        conflicts_with = "config",
+        default_value = ""
+    )]
     pub root_id: String,
     /// The namespace of shared data and queues.
-    #[arg(long, value_name = "ID", requires = "wasm", default_value = "")]
+    #[arg(
+        long,
+        value_name = "ID",
+        requires = "wasm",
+        conflicts_with = "config",
+        default_value = ""
+    )]
     pub vm_id: String,
-    /// A variable of this process that the module may see; may be given several times. It sees no others.
-    #[arg(long, value_name = "NAME", requires = "wasm")]
-    pub environment: Vec<String>,
+    /// A variable that the module may see, of this process or with a value of its own; may be given several times. It sees no others.
+    #[arg(long, value_name = "NAME[=VALUE]", requires = "wasm", conflicts_with = "config", value_parser = environment)]
+    pub environment: Vec<EnvironmentArgument>,
     /// Where the admin interface listens (/stats, /ready, /quitquitquit).
-    #[arg(long, value_name = "ADDRESS", requires = "wasm")]
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        requires = "wasm",
+        conflicts_with = "config"
+    )]
     pub admin_listen: Option<SocketAddr>,
     /// What happens to requests after the module has crashed.
-    #[arg(long, value_enum, requires = "wasm", default_value_t = PolicyArgument::FailClosed)]
+    #[arg(long, value_enum, requires = "wasm", conflicts_with = "config", default_value_t = PolicyArgument::FailClosed)]
     pub failure_policy: PolicyArgument,
     /// A pause at the headers leaves the body running (Envoy's setting of that name).
-    #[arg(long, requires = "wasm")]
+    #[arg(long, requires = "wasm", conflicts_with = "config")]
     pub allow_on_headers_stop_iteration: bool,
     /// What a paused body may hold before the answer is 413 [default: 1048576].
-    #[arg(long, value_name = "BYTES", requires = "wasm", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "BYTES", requires = "wasm", conflicts_with = "config", value_parser = clap::value_parser!(u32).range(1..))]
     pub buffer_limit_bytes: Option<u32>,
     /// TLS towards the clients: the certificate chain (PEM).
-    #[arg(long, value_name = "FILE", requires_all = ["wasm", "tls_key"])]
+    #[arg(long, value_name = "FILE", requires_all = ["wasm", "tls_key"], conflicts_with = "config")]
     pub tls_certificate: Option<PathBuf>,
     /// TLS towards the clients: the private key (PEM).
-    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "tls_certificate",
+        conflicts_with = "config"
+    )]
     pub tls_key: Option<PathBuf>,
 }
 
@@ -182,6 +213,25 @@ pub struct ClusterArgument {
     pub endpoint: String,
     /// What it speaks.
     pub protocol: ProtocolArgument,
+}
+
+/// A variable as `--environment` names it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum EnvironmentArgument {
+    /// The one of this process, if it has one of that name.
+    OfHost(String),
+    /// One with a value of its own.
+    Set(String, String),
+}
+
+fn environment(text: &str) -> Result<EnvironmentArgument, String> {
+    let argument = match text.split_once('=') {
+        Some(("", _)) => None,
+        Some((name, value)) => Some(EnvironmentArgument::Set(name.to_owned(), value.to_owned())),
+        None if text.is_empty() => None,
+        None => Some(EnvironmentArgument::OfHost(text.to_owned())),
+    };
+    argument.ok_or_else(|| "need a name, such as TOKEN or TOKEN=value".to_owned())
 }
 
 fn host_and_port(text: &str) -> Result<String, String> {
@@ -282,6 +332,24 @@ mod tests {
     }
 
     #[test]
+    fn a_variable_is_of_this_process_or_has_a_value_of_its_own() {
+        let arguments = parse(
+            "--wasm f.wasm --listen 127.0.0.1:1 --upstream h:1 --environment A --environment B=c=d --environment E=",
+        )
+        .expect("parses");
+        let set =
+            |name: &str, value: &str| EnvironmentArgument::Set(name.to_owned(), value.to_owned());
+        assert_eq!(
+            arguments.filter.environment,
+            [
+                EnvironmentArgument::OfHost("A".to_owned()),
+                set("B", "c=d"),
+                set("E", "")
+            ]
+        );
+    }
+
+    #[test]
     fn err_flags_that_do_not_fit() {
         for (line, expected) in [
             ("", "<--config <FILE>|--wasm <FILE>>"),
@@ -290,7 +358,19 @@ mod tests {
                 "-c a.yaml --wasm f.wasm --listen 127.0.0.1:1 --upstream h:1",
                 "cannot be used with",
             ),
-            ("-c a.yaml --root-id x", "--wasm <FILE>"),
+            (
+                "-c a.yaml --root-id x",
+                "'--config <FILE>' cannot be used with '--root-id <ID>'",
+            ),
+            (
+                "-c a.yaml --listen 127.0.0.1:1",
+                "'--config <FILE>' cannot be used with '--listen <ADDRESS>'",
+            ),
+            ("--listen 127.0.0.1:1", "--wasm <FILE>"),
+            (
+                "--wasm f.wasm --listen 127.0.0.1:1 --upstream h:1 --environment =b",
+                "need a name, such as TOKEN or TOKEN=value",
+            ),
             (
                 "--wasm f.wasm --listen 127.0.0.1:1 --upstream h",
                 "need a host and a port, such as 127.0.0.1:9000",

@@ -130,7 +130,9 @@ async fn receive(
                 break;
             }
             Err(BodyFault::Cut) => return Err(UpstreamFailure::Disconnected),
-            Err(BodyFault::Malformed) => return Err(UpstreamFailure::ProtocolError),
+            Err(BodyFault::Malformed | BodyFault::TrailersTooLarge) => {
+                return Err(UpstreamFailure::ProtocolError);
+            }
         }
     }
     Ok(!head.closes)

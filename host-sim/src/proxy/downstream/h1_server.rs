@@ -17,6 +17,7 @@ use crate::proxy::h1::{
     self, BodyFault, BodyReader, Framing, Incoming, Io, Limits, Outgoing, Part, RequestFault,
 };
 use crate::proxy::lane::Order;
+use crate::proxy::manager::EarlyAnswer;
 use crate::proxy::settings::Underscores;
 use crate::proxy::{manager, reasons};
 use crate::stream::{Protocol, StreamId, asks_for_grpc};
@@ -36,7 +37,8 @@ enum Ended {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Left {
     Gone,
-    Malformed,
+    /// What it sent gets this status, unless an answer is on its way.
+    Refused(u16),
 }
 
 /// A request whose head was read.
@@ -57,12 +59,14 @@ impl Server {
     ) {
         let (mut incoming, mut outgoing) = h1::split(io, read);
         loop {
-            let head = match self.next_request(&mut incoming).await {
+            let head = match self.next_request(&mut incoming, &connection).await {
                 Ok(head) => head,
                 Err(RequestFault::Gone) => return,
                 Err(RequestFault::Refused(status)) => {
                     self.stats.requests.add(1);
-                    refuse(&mut outgoing, status).await;
+                    let (headers, text) = refusal(status);
+                    self.log_unread(&connection, status, headers.clone());
+                    refuse(&mut outgoing, &headers, text).await;
                     return linger(&mut incoming).await;
                 }
             };
@@ -85,7 +89,11 @@ impl Server {
         }
     }
 
-    async fn next_request(&self, incoming: &mut Incoming) -> Result<h1::RequestHead, RequestFault> {
+    async fn next_request(
+        &self,
+        incoming: &mut Incoming,
+        connection: &Connection,
+    ) -> Result<h1::RequestHead, RequestFault> {
         let mut stopping = self.stopping.clone();
         if incoming.buffer.is_empty() {
             let idle = self.listener.http.idle_timeout.unwrap_or(FOR_EVER);
@@ -101,6 +109,7 @@ impl Server {
             bytes: self.listener.http.max_request_headers_bytes,
             fields: self.listener.http.max_headers_count,
             underscores: self.listener.http.underscores,
+            https_targets: connection.tls || !self.listener.http.use_remote_address,
         };
         let patience = self
             .listener
@@ -150,7 +159,11 @@ impl Server {
             self.peer(connection, Protocol::Http11),
         ) {
             Ok(headers) => request.headers = headers,
-            Err(early) => return answer_early(outgoing, &early, &request).await,
+            Err(early) => {
+                return self
+                    .answer_early(outgoing, &early, &request, connection)
+                    .await;
+            }
         }
         let upgrade = manager::upgrade_type(&request.headers);
         request.upgrade = upgrade.is_some();
@@ -162,18 +175,50 @@ impl Server {
                 Some(_) => Some(403),
             };
             if let Some(status) = status {
-                let early = manager::EarlyAnswer {
-                    status,
-                    location: None,
-                    by_codec: false,
-                    closes: true,
-                };
-                return answer_early(outgoing, &early, &request).await;
+                let details = "upgrade_failed";
+                let early = EarlyAnswer::closing(status, details, &request.headers);
+                return self
+                    .answer_early(outgoing, &early, &request, connection)
+                    .await;
             }
             request.framing = Framing::UntilClose;
         }
         self.run_stream(request, incoming, outgoing, connection)
             .await
+    }
+
+    /// The answer of the connection manager to a request that it does not give to any filter.
+    async fn answer_early(
+        &self,
+        outgoing: &mut Outgoing,
+        early: &EarlyAnswer,
+        request: &Request,
+        connection: &Connection,
+    ) -> Ended {
+        if early.by_codec {
+            let (headers, text) = refusal(early.status);
+            self.log_early(connection, Protocol::Http11, early, &headers);
+            refuse(outgoing, &headers, text).await;
+            return Ended::Broken;
+        }
+        let mut headers = early.headers(asks_for_grpc(&request.headers));
+        manager::to_client(&mut headers, false);
+        let complete = matches!(request.framing, Framing::Empty | Framing::Length(0));
+        let closes = early.closes || request.closes || !complete;
+        if closes {
+            headers.add(b"connection", b"close");
+        }
+        self.log_early(connection, Protocol::Http11, early, &headers);
+        let (head, _) = h1::response_head(&headers, true, request.to_head, false);
+        if outgoing.write_all(&head).await.is_err() || outgoing.flush().await.is_err() {
+            return Ended::Broken;
+        }
+        // What the client still sends is dropped for a while before the connection closes.
+        if closes {
+            Ended::Broken
+        } else {
+            Ended::Reusable
+        }
     }
 
     async fn run_stream(
@@ -226,8 +271,11 @@ impl Server {
             }
             Err(left) => {
                 self.driver.tell(|worker| worker.client_gone(id));
-                if left == Left::Malformed && status.get() == 0 {
-                    refuse(outgoing, 400).await;
+                if let Left::Refused(refusal) = left
+                    && status.get() == 0
+                {
+                    let (headers, text) = self::refusal(refusal);
+                    refuse(outgoing, &headers, text).await;
                 }
                 Ended::Broken
             }
@@ -320,7 +368,8 @@ impl Exchange<'_> {
 
     /// Reads the request to its end, then watches whether the client stays.
     async fn ask(&self, incoming: &mut Incoming, framing: Framing) -> Left {
-        let mut body = BodyReader::new(framing);
+        let limit = self.server.listener.http.max_request_headers_bytes;
+        let mut body = BodyReader::new(framing).trailers_limit(limit);
         let driver = &self.server.driver;
         while !self.complete.get() {
             self.room(incoming).await;
@@ -328,8 +377,10 @@ impl Exchange<'_> {
                 Ok(Part::Data(data)) => {
                     driver.tell(|worker| worker.request_data(self.id, data, false))
                 }
-                Ok(Part::Trailers(trailers)) if self.refuses(&trailers) => return Left::Malformed,
                 Ok(Part::Trailers(trailers)) if self.server.listener.http.enable_trailers => {
+                    if let Some(status) = self.refusal(&trailers) {
+                        return Left::Refused(status);
+                    }
                     self.complete.set(true);
                     driver.tell(|worker| worker.request_trailers(self.id, trailers));
                 }
@@ -338,18 +389,23 @@ impl Exchange<'_> {
                     driver.tell(|worker| worker.request_data(self.id, Bytes::new(), true));
                 }
                 Err(BodyFault::Cut) => return Left::Gone,
-                Err(BodyFault::Malformed) => return Left::Malformed,
+                Err(BodyFault::Malformed) => return Left::Refused(400),
+                Err(BodyFault::TrailersTooLarge) => return Left::Refused(431),
             }
         }
         until_gone(incoming).await
     }
 
-    /// Names with an underscore are no better behind a body than before it.
-    fn refuses(&self, trailers: &HeaderMap) -> bool {
+    /// What is no better behind a body than before it: too many fields, and names with an underscore.
+    fn refusal(&self, trailers: &HeaderMap) -> Option<u16> {
         let http = &self.server.listener.http;
-        http.enable_trailers
-            && http.underscores == Underscores::RejectRequest
-            && trailers.iter().any(|(name, _)| name.contains(&b'_'))
+        let odd = http.underscores == Underscores::RejectRequest
+            && trailers.iter().any(|(name, _)| name.contains(&b'_'));
+        if trailers.len() > http.max_headers_count {
+            Some(431)
+        } else {
+            odd.then_some(400)
+        }
     }
 
     /// Waits until the body may go on. A client that leaves meanwhile is noticed as far as its bytes fit into the read-ahead.
@@ -383,53 +439,28 @@ async fn until_gone(incoming: &mut Incoming) -> Left {
 }
 
 /// The answer of Envoy's codec to what is no request: the status as text, and the connection ends.
-async fn refuse(outgoing: &mut Outgoing, status: u16) {
+fn refusal(status: u16) -> (HeaderMap, &'static str) {
     let text = if status == 408 {
         "request header timeout"
     } else {
         reasons::reason(status)
     };
-    let mut headers = HeaderMap::new()
+    let headers = HeaderMap::new()
         .with(":status", status.to_string())
         .with("content-length", text.len().to_string())
         .with("content-type", "text/plain")
         .with("date", manager::date(SystemTime::now()))
-        .with("server", "envoy");
-    headers.add(b"connection", b"close");
-    let (mut head, _) = h1::response_head(&headers, false, false, false);
+        .with("server", "envoy")
+        .with("connection", "close");
+    (headers, text)
+}
+
+async fn refuse(outgoing: &mut Outgoing, headers: &HeaderMap, text: &str) {
+    let (mut head, _) = h1::response_head(headers, false, false, false);
     head.extend_from_slice(text.as_bytes());
     if outgoing.write_all(&head).await.is_ok() {
         // A client that has left meanwhile needs no answer.
         let _the_client_left = outgoing.flush().await;
-    }
-}
-
-/// The answer of the connection manager to a request that it does not give to any filter.
-async fn answer_early(
-    outgoing: &mut Outgoing,
-    early: &manager::EarlyAnswer,
-    request: &Request,
-) -> Ended {
-    if early.by_codec {
-        refuse(outgoing, early.status).await;
-        return Ended::Broken;
-    }
-    let mut headers = early.headers(asks_for_grpc(&request.headers));
-    manager::to_client(&mut headers, false);
-    let complete = matches!(request.framing, Framing::Empty | Framing::Length(0));
-    let closes = early.closes || request.closes || !complete;
-    if closes {
-        headers.add(b"connection", b"close");
-    }
-    let (head, _) = h1::response_head(&headers, true, request.to_head, false);
-    if outgoing.write_all(&head).await.is_err() || outgoing.flush().await.is_err() {
-        return Ended::Broken;
-    }
-    // What the client still sends is dropped for a while before the connection closes.
-    if closes {
-        Ended::Broken
-    } else {
-        Ended::Reusable
     }
 }
 

@@ -15,6 +15,7 @@ use crate::abi::Direction;
 use crate::header_map::HeaderMap;
 use crate::proxy::driver::Lanes;
 use crate::proxy::lane::Order;
+use crate::proxy::manager::EarlyAnswer;
 use crate::proxy::settings::Underscores;
 use crate::proxy::{h2_wire, manager};
 use crate::stream::{Protocol, StreamId, asks_for_grpc};
@@ -80,18 +81,13 @@ impl Server {
         let grpc = asks_for_grpc(&headers);
         let headers = match manager::accept(headers, &self.listener.http, peer) {
             Ok(headers) => headers,
-            Err(early) => return answer_early(&mut respond, &early, grpc),
+            Err(early) => return self.answer_h2_early(&mut respond, &early, grpc, &connection),
         };
         if headers.first(":method") == Some(b"CONNECT")
             && manager::route(&self.listener, &headers).is_none()
         {
-            let early = manager::EarlyAnswer {
-                status: 404,
-                location: None,
-                by_codec: false,
-                closes: false,
-            };
-            return answer_early(&mut respond, &early, grpc);
+            let early = EarlyAnswer::closing(404, "route_not_found", &headers);
+            return self.answer_h2_early(&mut respond, &early, grpc, &connection);
         }
         let complete = Cell::new(body.is_end_stream());
         let status = Cell::new(0);
@@ -121,6 +117,20 @@ impl Server {
         }
     }
 
+    fn answer_h2_early(
+        &self,
+        respond: &mut SendResponse<Bytes>,
+        early: &EarlyAnswer,
+        grpc: bool,
+        connection: &Connection,
+    ) {
+        let mut headers = early.headers(grpc);
+        manager::to_client(&mut headers, false);
+        self.log_early(connection, Protocol::Http2, early, &headers);
+        // A client that has left meanwhile needs no answer.
+        let _the_client_left = respond.send_response(h2_wire::response(&headers), true);
+    }
+
     /// Why Envoy's codec would reset a stream instead of reading it.
     fn refusal(&self, headers: &mut HeaderMap) -> Option<Reason> {
         let odd: Vec<Vec<u8>> = headers
@@ -140,13 +150,6 @@ impl Server {
         }
         (headers.len() > self.listener.http.max_headers_count).then_some(Reason::INTERNAL_ERROR)
     }
-}
-
-fn answer_early(respond: &mut SendResponse<Bytes>, early: &manager::EarlyAnswer, grpc: bool) {
-    let mut headers = early.headers(grpc);
-    manager::to_client(&mut headers, false);
-    // A client that has left meanwhile needs no answer.
-    let _the_client_left = respond.send_response(h2_wire::response(&headers), true);
 }
 
 struct Http2Stream<'a> {

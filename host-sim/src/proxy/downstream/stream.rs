@@ -13,9 +13,10 @@ use crate::proxy::access_line;
 use crate::proxy::cluster::{Answer, Cluster};
 use crate::proxy::driver::{Driver, Lanes};
 use crate::proxy::lane::Order;
-use crate::proxy::manager::{self, Peer};
+use crate::proxy::manager::{self, EarlyAnswer, Peer};
 use crate::proxy::settings::{Route, RouteAction};
 use crate::stream::{Protocol, StreamId, StreamInfo, UpstreamInfo};
+use crate::worker::RefusedRequest;
 
 impl Server {
     pub(super) fn peer(&self, connection: &Connection, protocol: Protocol) -> Peer {
@@ -36,18 +37,7 @@ impl Server {
         end_stream: bool,
     ) -> (StreamId, Rc<Lanes>) {
         let route = manager::route(&self.listener, &headers);
-        let cluster = route.and_then(cluster_of).unwrap_or_default();
-        let info = StreamInfo {
-            source: connection.peer,
-            destination: connection.local,
-            protocol,
-            connection_id: connection.id,
-            peer_certificate: connection.certificate.clone(),
-            server_name: connection.server_name.clone(),
-            cluster: cluster.to_owned(),
-            route: route.map(|route| route.name.clone()).unwrap_or_default(),
-            virtual_host: self.listener.virtual_host.clone(),
-        };
+        let info = self.info(connection, protocol, route);
         let mut limits = self.listener.limits;
         if let Some(route) = route {
             limits.route_timeout = route.timeout;
@@ -62,6 +52,68 @@ impl Server {
         let task = tokio::task::spawn_local(self.clone().forward(id, lanes.clone(), routed));
         lanes.upstream.replace(Some(task.abort_handle()));
         (id, lanes)
+    }
+
+    fn info(
+        &self,
+        connection: &Connection,
+        protocol: Protocol,
+        route: Option<&Route>,
+    ) -> StreamInfo {
+        StreamInfo {
+            source: connection.peer,
+            destination: connection.local,
+            protocol,
+            connection_id: connection.id,
+            peer_certificate: connection.certificate.clone(),
+            server_name: connection.server_name.clone(),
+            cluster: route.and_then(cluster_of).unwrap_or_default().to_owned(),
+            route: route.map(|route| route.name.clone()).unwrap_or_default(),
+            virtual_host: self.listener.virtual_host.clone(),
+        }
+    }
+
+    /// Lets the guest log a request that was answered with `response` before it.
+    pub(super) fn log_early(
+        &self,
+        connection: &Connection,
+        protocol: Protocol,
+        early: &EarlyAnswer,
+        response: &HeaderMap,
+    ) {
+        self.log_refused(RefusedRequest {
+            info: self.info(connection, protocol, None),
+            request: (!early.by_codec).then(|| early.request.clone()),
+            response: response.clone(),
+            details: early.details,
+            malformed: early.by_codec,
+        });
+    }
+
+    /// Lets the guest log a request that the codec refused with `status` and `response`.
+    pub(super) fn log_unread(&self, connection: &Connection, status: u16, response: HeaderMap) {
+        let details = match status {
+            403 => "http1.https_url_on_plaintext_connection",
+            408 => "request_header_timeout",
+            426 => "low_version",
+            431 => "http1.headers_too_large",
+            501 => "http1.invalid_transfer_encoding",
+            _ => "http1.codec_error",
+        };
+        self.log_refused(RefusedRequest {
+            info: self.info(connection, Protocol::Http11, None),
+            request: None,
+            response,
+            details,
+            malformed: status != 408,
+        });
+    }
+
+    fn log_refused(&self, refused: RefusedRequest) {
+        // Without a filter nobody logs.
+        if self.listener.plugin.is_some() {
+            self.driver.tell(|worker| worker.refused(refused));
+        }
     }
 
     /// Waits for the request to leave the filter, and sends it where its route says.

@@ -12,6 +12,8 @@ pub(in crate::proxy) struct Limits {
     pub(in crate::proxy) bytes: usize,
     pub(in crate::proxy) fields: usize,
     pub(in crate::proxy) underscores: Underscores,
+    /// Whether a target may claim `https`. Envoy lets nobody claim TLS where there is none, at the edge.
+    pub(in crate::proxy) https_targets: bool,
 }
 
 /// The head of a request.
@@ -59,6 +61,10 @@ pub(in crate::proxy) async fn read_request(
 ) -> Result<RequestHead, RequestFault> {
     loop {
         skip_empty_lines(&mut incoming.buffer);
+        // No method begins so, but what is not HTTP at all often does: a TLS handshake for one.
+        if incoming.buffer.first().is_some_and(|byte| *byte <= b' ') {
+            return Err(RequestFault::Refused(400));
+        }
         if let Some(end) = end_of_lines(&incoming.buffer) {
             if end > limits.bytes {
                 return Err(RequestFault::Refused(431));
@@ -179,7 +185,7 @@ fn parse_request(head: &Bytes, limits: Limits) -> Result<RequestHead, u16> {
         }
     }
     let framing = framing(&rest)?;
-    let target = target_parts(method, target)?;
+    let target = target_parts(method, target, limits.https_targets)?;
     let authority = target.authority.or(host);
     if authority
         .as_deref()
@@ -190,6 +196,9 @@ fn parse_request(head: &Bytes, limits: Limits) -> Result<RequestHead, u16> {
     let mut headers = HeaderMap::new();
     if let Some(authority) = authority {
         headers.add(b":authority", &authority);
+    }
+    if let Some(scheme) = target.scheme {
+        headers.add(b":scheme", scheme);
     }
     if let Some(path) = target.path {
         headers.add(b":path", &path);
@@ -234,11 +243,12 @@ fn framing(fields: &[(Vec<u8>, Vec<u8>)]) -> Result<Option<Framing>, u16> {
 
 struct Target {
     authority: Option<Vec<u8>>,
+    scheme: Option<&'static [u8]>,
     path: Option<Vec<u8>>,
 }
 
 /// What a target says. Source: `BalsaParser`'s `isUrlValid` and `ServerConnectionImpl::handlePath`.
-fn target_parts(method: &[u8], target: &[u8]) -> Result<Target, u16> {
+fn target_parts(method: &[u8], target: &[u8], https: bool) -> Result<Target, u16> {
     if !target.iter().all(|byte| (b'!'..=b'~').contains(byte)) {
         return Err(400);
     }
@@ -247,6 +257,7 @@ fn target_parts(method: &[u8], target: &[u8]) -> Result<Target, u16> {
         return if named {
             Ok(Target {
                 authority: Some(target.to_vec()),
+                scheme: None,
                 path: None,
             })
         } else {
@@ -256,14 +267,15 @@ fn target_parts(method: &[u8], target: &[u8]) -> Result<Target, u16> {
     if target.starts_with(b"/") || (target == b"*" && method == b"OPTIONS") {
         return Ok(Target {
             authority: None,
+            scheme: None,
             path: Some(target.to_vec()),
         });
     }
     let lower = target.to_ascii_lowercase();
-    let (rest, secure) = if lower.starts_with(b"http://") {
-        (&target[b"http://".len()..], false)
+    let (rest, scheme) = if lower.starts_with(b"http://") {
+        (&target[b"http://".len()..], b"http".as_slice())
     } else if lower.starts_with(b"https://") {
-        (&target[b"https://".len()..], true)
+        (&target[b"https://".len()..], b"https".as_slice())
     } else {
         return Err(400);
     };
@@ -279,8 +291,8 @@ fn target_parts(method: &[u8], target: &[u8]) -> Result<Target, u16> {
     if authority.is_empty() {
         return Err(400);
     }
-    // Envoy: a client may not claim TLS where there is none (`http1 scheme mismatch`).
-    if secure {
+    // `http1 scheme mismatch`
+    if scheme == b"https" && !https {
         return Err(403);
     }
     let path = if path.is_empty() {
@@ -290,6 +302,7 @@ fn target_parts(method: &[u8], target: &[u8]) -> Result<Target, u16> {
     };
     Ok(Target {
         authority: Some(authority.to_vec()),
+        scheme: Some(scheme),
         path: Some(path),
     })
 }

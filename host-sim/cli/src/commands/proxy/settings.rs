@@ -10,7 +10,10 @@ use host_sim::proxy::{
 };
 use host_sim::{FailurePolicy, LoadError, Module, NodeInfo, Plugin, StreamLimits};
 
-use crate::args::{FilterArguments, PolicyArgument, ProtocolArgument, ProxyArguments, UPSTREAM};
+use crate::args::{
+    EnvironmentArgument, FilterArguments, PolicyArgument, ProtocolArgument, ProxyArguments,
+    UPSTREAM,
+};
 use crate::envoy_config::{Code, EnvoyConfig, GatedListener, PluginConfig};
 use crate::failure::Failure;
 
@@ -200,6 +203,13 @@ fn plugin(arguments: &FilterArguments, wasm: &Path) -> Result<PluginConfig, Fail
         (None, Some(text)) => text.clone().into_bytes(),
         (None, None) => Vec::new(),
     };
+    let (mut host_environment, mut environment) = (Vec::new(), Vec::new());
+    for argument in arguments.environment.iter().cloned() {
+        match argument {
+            EnvironmentArgument::OfHost(name) => host_environment.push(name),
+            EnvironmentArgument::Set(name, value) => environment.push((name, value)),
+        }
+    }
     Ok(PluginConfig {
         name: String::new(),
         root_id: arguments.root_id.clone(),
@@ -207,8 +217,8 @@ fn plugin(arguments: &FilterArguments, wasm: &Path) -> Result<PluginConfig, Fail
         code: Code::File(wasm.to_owned()),
         configuration,
         vm_configuration: Vec::new(),
-        host_environment: arguments.environment.clone(),
-        environment: Vec::new(),
+        host_environment,
+        environment,
         failure_policy: match arguments.failure_policy {
             PolicyArgument::FailClosed => FailurePolicy::FailClosed,
             PolicyArgument::FailOpen => FailurePolicy::FailOpen,

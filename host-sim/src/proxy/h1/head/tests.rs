@@ -7,6 +7,7 @@ fn parsed(head: &[u8]) -> Result<RequestHead, u16> {
         bytes: 60 * 1024,
         fields: 100,
         underscores: Underscores::RejectRequest,
+        https_targets: false,
     };
     parse_request(&Bytes::copy_from_slice(head), limits)
 }

@@ -1,0 +1,94 @@
+//! TLS towards the gate: a certificate that is made for one case, and clients that trust it and nothing else.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use rcgen::{CertificateParams, CertifiedKey, KeyPair};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+use super::h2::H2Connection;
+use super::{Answers, Connection};
+
+/// Who a gate says it is: the host name [`NAME`].
+pub struct Identity(CertifiedKey<KeyPair>);
+
+impl Identity {
+    /// Makes a key and a certificate that vouches for itself.
+    pub fn create() -> Identity {
+        let key = KeyPair::generate().expect("a key");
+        let certificate = CertificateParams::new(vec![NAME.to_owned()])
+            .and_then(|params| params.self_signed(&key));
+        Identity(CertifiedKey {
+            cert: certificate.expect("a certificate"),
+            signing_key: key,
+        })
+    }
+
+    /// The `transport_socket` of a filter chain that shows this certificate and offers both versions of HTTP.
+    pub fn transport_socket(&self) -> Value {
+        json!({
+            "name": "envoy.transport_sockets.tls",
+            "typed_config": {
+                "@type": "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext",
+                "common_tls_context": {
+                    "alpn_protocols": ["h2", "http/1.1"],
+                    "tls_certificates": [{
+                        "certificate_chain": {"inline_string": self.0.cert.pem()},
+                        "private_key": {"inline_string": self.0.signing_key.serialize_pem()},
+                    }],
+                },
+            },
+        })
+    }
+
+    /// Shakes hands with the gate at `address` and offers `protocols` in ALPN; none at all leaves ALPN out.
+    pub async fn connect(&self, address: SocketAddr, protocols: &[&str]) -> TlsStream<TcpStream> {
+        let mut roots = RootCertStore::empty();
+        roots
+            .add(self.0.cert.der().clone())
+            .expect("a certificate to trust");
+        let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("the provider's versions")
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        config.alpn_protocols = protocols
+            .iter()
+            .map(|protocol| protocol.as_bytes().to_vec())
+            .collect();
+        let name = ServerName::try_from(NAME).expect("a host name");
+        let stream = TcpStream::connect(address)
+            .await
+            .expect("the gate's listener");
+        let connector = TlsConnector::from(Arc::new(config));
+        connector.connect(name, stream).await.expect("a handshake")
+    }
+
+    /// A connection to the gate at `address` that speaks HTTP/1.1.
+    pub async fn http1(&self, address: SocketAddr, answers: &Answers) -> Connection {
+        let stream = self.connect(address, &["http/1.1"]).await;
+        Connection::over(Box::new(stream), answers.clone())
+    }
+
+    /// A connection to the gate at `address` that speaks HTTP/2.
+    pub async fn http2(&self, address: SocketAddr, answers: &Answers) -> H2Connection {
+        let stream = self.connect(address, &["h2"]).await;
+        H2Connection::over(Box::new(stream), "https", address, answers.clone()).await
+    }
+}
+
+/// The version of HTTP that the gate has chosen.
+pub fn protocol(stream: &TlsStream<TcpStream>) -> Option<String> {
+    let (_, session) = stream.get_ref();
+    let protocol = session.alpn_protocol()?;
+    Some(String::from_utf8_lossy(protocol).into_owned())
+}
+
+/// The host name in the certificate.
+pub const NAME: &str = "gate.example";
