@@ -3,13 +3,15 @@
 //! It goes round the SDK's traits where they panic on what a client can send: whole header maps are read as bytes, and
 //! every hostcall that can fail becomes a refusal of its one stream.
 
+mod heartbeat;
 mod hostcalls;
 mod root;
 mod stream;
+mod vm;
 
 use proxy_wasm::types::LogLevel;
 
 proxy_wasm::main! {{
     proxy_wasm::set_log_level(LogLevel::Info);
-    proxy_wasm::set_root_context(|_| Box::new(root::Root::default()));
+    proxy_wasm::set_root_context(|id| Box::new(root::Root::new(id)));
 }}

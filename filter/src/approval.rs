@@ -77,6 +77,16 @@ impl From<&ApprovalId> for SafeToken {
     }
 }
 
+/// When an approval is spent. Source: design 7.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SpendOn {
+    /// Once the upstream has accepted the request; a refusal gives the approval back.
+    Accepted,
+    /// As soon as the request goes on.
+    #[default]
+    Release,
+}
+
 /// Where an approval stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Status {

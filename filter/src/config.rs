@@ -13,9 +13,12 @@ use serde_json::{Map, Value};
 pub use error::ConfigError;
 pub use schema::json_schema;
 
+use crate::approval::SpendOn;
 use crate::glob::{PathGlob, WordGlob};
+use crate::identity::IdentitySource;
 use crate::json;
 use crate::limits;
+use crate::request::mode::Mode;
 use crate::request::query::SensitiveNames;
 use check::{child, text_of, texts_of, whole_of};
 
@@ -34,6 +37,26 @@ pub struct Config {
     pub redaction_key_env: Option<String>,
     /// The policy, in order.
     pub rules: Vec<RuleConfig>,
+    /// Whether the policy is enforced.
+    pub enforcement: Enforcement,
+    /// How long a request is held, in milliseconds.
+    pub hold_timeout_ms: u64,
+    /// Time between two reads of the list, in milliseconds.
+    pub poll_interval_ms: u64,
+    /// When an approval is spent.
+    pub spend_on: SpendOn,
+    /// Where to find who asks.
+    pub identity: IdentitySource,
+}
+
+/// Whether the policy is enforced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Enforcement {
+    /// It is.
+    #[default]
+    Enforce,
+    /// Nothing is filed and nothing refused; what would have happened is counted and logged.
+    Observe,
 }
 
 /// How the Control Plane is reached.
@@ -49,6 +72,8 @@ pub struct ControlPlaneConfig {
     pub token_env: Option<String>,
     /// Time a call may take, in milliseconds; never 0.
     pub timeout_ms: u32,
+    /// Whether the plane shall show this sidecar as connected.
+    pub heartbeat: bool,
 }
 
 /// One rule of the policy.
@@ -82,9 +107,12 @@ pub enum Action {
         approval_rule: String,
         /// First words of the denial.
         message: String,
+        /// How the request waits.
+        mode: Mode,
     },
 }
 
+const DEFAULT_MODE: Mode = Mode::Hold;
 const DEFAULT_MESSAGE: &str = "statement held for human approval";
 const DEFAULT_DENY_MESSAGE: &str = "denied by policy";
 const DEFAULT_TOKEN_ENV: &str = "HOOP_SIDECAR_TOKEN";
@@ -123,17 +151,14 @@ impl Config {
                 let context = RuleContext {
                     at,
                     listener_message,
-                    listener_mode: mode,
+                    listener_mode: mode.unwrap_or(DEFAULT_MODE),
                     has_plane: control_plane.is_some(),
                 };
                 rule(rule_entries, &context)
             })
             .collect::<Result<Vec<_>, _>>()?;
-        if mode.is_some()
-            && !rules
-                .iter()
-                .any(|rule| matches!(rule.action, Action::RequireApproval { .. }))
-        {
+        let holds = |rule: &RuleConfig| matches!(rule.action, Action::RequireApproval { .. });
+        if mode.is_some() && !rules.iter().any(holds) {
             return Err(ConfigError::new(
                 "/approval_mode",
                 "a mode is set, but no rule requires an approval",
@@ -151,6 +176,19 @@ impl Config {
             sensitive_names: SensitiveNames::with(&texts_of(entries, "sensitive_query_params")),
             redaction_key_env: variable_name(entries, "redaction_key_env", "")?,
             rules,
+            enforcement: match text_of(entries, "enforcement") {
+                Some("observe") => Enforcement::Observe,
+                _ => Enforcement::Enforce,
+            },
+            hold_timeout_ms: whole_of(entries, "hold_timeout_ms")
+                .unwrap_or(limits::DEFAULT_HOLD_TIMEOUT_MS),
+            poll_interval_ms: whole_of(entries, "poll_interval_ms")
+                .unwrap_or(limits::DEFAULT_POLL_INTERVAL_MS),
+            spend_on: match text_of(entries, "spend_approval_on") {
+                Some("accepted") => SpendOn::Accepted,
+                _ => SpendOn::Release,
+            },
+            identity: identity(entries)?,
         })
     }
 }
@@ -235,7 +273,35 @@ fn control_plane(entries: &Map<String, Value>) -> Result<ControlPlaneConfig, Con
         path_prefix: prefix.to_owned(),
         token_env: sends_token.then(|| token_env.unwrap_or_else(|| DEFAULT_TOKEN_ENV.to_owned())),
         timeout_ms: timeout_ms.unwrap_or(limits::DEFAULT_PLANE_TIMEOUT_MS),
+        heartbeat: flag_of(entries, "heartbeat"),
     })
+}
+
+fn identity(entries: &Map<String, Value>) -> Result<IdentitySource, ConfigError> {
+    let Some(identity) = entries.get("identity").and_then(Value::as_object) else {
+        return Ok(IdentitySource::default());
+    };
+    let header = text_of(identity, "header");
+    if let Some(name) = header
+        && http::HeaderName::from_bytes(name.as_bytes()).is_err()
+    {
+        return Err(ConfigError::new(
+            "/identity/header",
+            format!("found {name:?}, which cannot name a header"),
+            "write a header name such as \"x-user\"",
+        ));
+    }
+    Ok(IdentitySource {
+        header: header.map(str::to_ascii_lowercase),
+        certificate: flag_of(identity, "client_certificate"),
+    })
+}
+
+fn flag_of(entries: &Map<String, Value>, key: &str) -> bool {
+    entries
+        .get(key)
+        .and_then(Value::as_bool)
+        .unwrap_or_default()
 }
 
 fn variable_name(
@@ -260,7 +326,7 @@ fn variable_name(
 struct RuleContext<'c> {
     at: usize,
     listener_message: &'c str,
-    listener_mode: Option<Mode>,
+    listener_mode: Mode,
     has_plane: bool,
 }
 
@@ -341,23 +407,11 @@ fn action(
             "add control_plane with cluster and authority",
         ));
     }
-    if mode.or(context.listener_mode).is_none() {
-        return Err(ConfigError::new(
-            "/approval_mode",
-            format!("this key is missing, but {place} requires an approval; allowed is \"return\""),
-            "add \"approval_mode\": \"return\": the default of the contract, \"hold\", is not built yet",
-        ));
-    }
     Ok(Action::RequireApproval {
         approval_rule: approval_rule.to_owned(),
         message: message.unwrap_or(context.listener_message).to_owned(),
+        mode: mode.unwrap_or(context.listener_mode),
     })
-}
-
-/// How a held request is answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
-    Return,
 }
 
 /// The mode under either of its two names; both at once must agree (contract 3.1).
@@ -375,7 +429,10 @@ fn mode_of(entries: &Map<String, Value>, place: &str) -> Result<Option<Mode>, Co
             "set approval_mode or review_mode, not both",
         ));
     }
-    Ok(new.or(old).map(|_| Mode::Return))
+    Ok(new.or(old).map(|word| match word {
+        "return" => Mode::Return,
+        _ => Mode::Hold,
+    }))
 }
 
 fn methods(conditions: &Map<String, Value>, place: &str) -> Result<Vec<String>, ConfigError> {

@@ -4,7 +4,7 @@
 
 mod http;
 
-use crate::approval::{SafeToken, Status};
+use crate::approval::{ApprovalId, SafeToken, Status};
 use crate::metrics::Counter;
 
 /// Why a request was refused.
@@ -18,6 +18,18 @@ pub enum Reason {
         id: Option<SafeToken>,
         /// Where it stands.
         status: Status,
+    },
+    /// Nobody decided in the time that the request was held.
+    HoldTimeout {
+        /// The approval.
+        id: ApprovalId,
+        /// That time, in milliseconds.
+        budget_ms: u64,
+    },
+    /// What became of the approval could not be asked.
+    NotChecked {
+        /// The approval.
+        id: ApprovalId,
     },
     /// The body is larger than `max_body_bytes`: nobody could read all of it.
     BodyTooLarge,
@@ -62,6 +74,28 @@ impl Denial {
         &self.reason
     }
 
+    /// The approval that the refusal is about, with its status where that is fit to be repeated.
+    #[must_use]
+    pub fn approval(&self) -> Option<(&str, Option<&str>)> {
+        match &self.reason {
+            Reason::Approval {
+                id: Some(id),
+                status,
+            } => Some((id.as_str(), status.word())),
+            Reason::HoldTimeout { id, .. } => Some((id.as_str(), Status::Pending.word())),
+            Reason::NotChecked { id } => Some((id.as_str(), None)),
+            Reason::AmbiguousPath
+            | Reason::Approval { id: None, .. }
+            | Reason::BodyTooLarge
+            | Reason::DenyRule
+            | Reason::Internal
+            | Reason::Malformed
+            | Reason::NotFiled
+            | Reason::RedactionKeyMissing
+            | Reason::Upgrade => None,
+        }
+    }
+
     /// The text for a client, without a line feed at its end.
     #[must_use]
     pub fn text(&self) -> String {
@@ -80,6 +114,13 @@ impl Denial {
             }
             Reason::Approval { id: None, status } => {
                 format!("{message}: {}", approval_words(status, false))
+            }
+            Reason::HoldTimeout { id, budget_ms } => format!(
+                "{message}: still waiting for approval after {}; run the statement again once it is approved (approval {id})",
+                written_duration(*budget_ms)
+            ),
+            Reason::NotChecked { id } => {
+                format!("{message}: the approval request could not be checked (approval {id})")
             }
             Reason::AmbiguousPath => format!(
                 "{message}: the request path or host can be read in more than one way; send it in its plain form, a path without empty, dot or \";\" segments, backslashes or encoded slashes"
@@ -108,7 +149,17 @@ impl Denial {
     pub const fn counter(&self) -> Counter {
         match self.reason {
             Reason::AmbiguousPath => Counter::RefusedAmbiguousPath,
-            Reason::Approval { .. } => Counter::RefusedApproval,
+            Reason::Approval { ref status, .. } => match status {
+                Status::Pending => Counter::RefusedPending,
+                Status::Rejected | Status::Revoked => Counter::RefusedRejected,
+                Status::Executed => Counter::RefusedUsed,
+                Status::Expired => Counter::RefusedExpired,
+                Status::Approved | Status::Processing | Status::Unknown(_) => {
+                    Counter::RefusedNotReleased
+                }
+            },
+            Reason::HoldTimeout { .. } => Counter::RefusedHoldTimeout,
+            Reason::NotChecked { .. } => Counter::RefusedPlaneFault,
             Reason::BodyTooLarge => Counter::RefusedBodyTooLarge,
             Reason::DenyRule => Counter::RefusedDenyRule,
             Reason::Internal => Counter::Internal,
@@ -124,7 +175,15 @@ impl Denial {
     pub const fn label(&self) -> &'static str {
         match self.reason {
             Reason::AmbiguousPath => "ambiguous_path",
-            Reason::Approval { .. } => "approval",
+            Reason::Approval { ref status, .. } => match status {
+                Status::Pending => "pending",
+                Status::Rejected | Status::Revoked => "rejected",
+                Status::Executed => "used",
+                Status::Expired => "expired",
+                Status::Approved | Status::Processing | Status::Unknown(_) => "not_released",
+            },
+            Reason::HoldTimeout { .. } => "hold_timeout",
+            Reason::NotChecked { .. } => "plane_fault",
             Reason::BodyTooLarge => "body_too_large",
             Reason::DenyRule => "deny_rule",
             Reason::Internal => "internal",
@@ -133,6 +192,28 @@ impl Denial {
             Reason::RedactionKeyMissing => "redaction_key",
             Reason::Upgrade => "upgrade",
         }
+    }
+}
+
+/// A duration as Go writes it (`30m0s`, `1.5s`), which is the contract's form.
+fn written_duration(milliseconds: u64) -> String {
+    let [hours, minutes] =
+        [3_600_000, 60_000].map(|unit| milliseconds.checked_div(unit).unwrap_or_default());
+    let minutes = minutes.checked_rem(60).unwrap_or_default();
+    let rest = milliseconds.checked_rem(60_000).unwrap_or_default();
+    let [whole, thousandths] =
+        [rest.checked_div(1_000), rest.checked_rem(1_000)].map(Option::unwrap_or_default);
+    let fraction = match thousandths {
+        0 => String::new(),
+        _ => format!(".{thousandths:03}")
+            .trim_end_matches('0')
+            .to_owned(),
+    };
+    match (hours, minutes) {
+        (0, 0) if whole == 0 && thousandths > 0 => format!("{thousandths}ms"),
+        (0, 0) => format!("{whole}{fraction}s"),
+        (0, _) => format!("{minutes}m{whole}{fraction}s"),
+        _ => format!("{hours}h{minutes}m{whole}{fraction}s"),
     }
 }
 
@@ -150,6 +231,28 @@ fn approval_words(status: &Status, named: bool) -> &'static str {
         }
         Status::Approved | Status::Processing | Status::Unknown(_) => {
             "the statement was not released"
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_reads_as_the_contract_writes_it() {
+        let table = [
+            (0, "0s"),
+            (250, "250ms"),
+            (1_000, "1s"),
+            (1_500, "1.5s"),
+            (60_000, "1m0s"),
+            (1_800_000, "30m0s"),
+            (3_600_000, "1h0m0s"),
+            (86_399_999, "23h59m59.999s"),
+        ];
+        for (milliseconds, text) in table {
+            assert_eq!(written_duration(milliseconds), text);
         }
     }
 }

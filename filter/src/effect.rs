@@ -1,7 +1,8 @@
 //! What a machine wants done: a closed list, carried out by the adapter in the order in which it is given.
 
 use crate::answer::Answer;
-use crate::control_plane::{PlaneCall, Release};
+use crate::approval::ApprovalId;
+use crate::control_plane::{PendingSettlement, PlaneCall, Release, Settlement};
 use crate::metrics::Counter;
 
 /// An order to the driver of a stream.
@@ -22,4 +23,35 @@ pub enum Effect {
         /// The line; it holds no statement, token, query or address.
         line: String,
     },
+    /// Note for the access log what was decided.
+    Note(Note),
+    /// Take these headers out of the request before anything goes on.
+    RemoveRequestHeaders(Vec<&'static str>),
+    /// Tell the Control Plane how a release ended; nobody waits for the answer.
+    Settle {
+        /// The approval.
+        id: ApprovalId,
+        /// Which release of it.
+        pending: PendingSettlement,
+        /// How it ended.
+        settlement: Settlement,
+    },
+    /// Wait for what becomes of an approval, which comes as one [`crate::event::Event::Watched`].
+    Watch {
+        /// The approval.
+        id: ApprovalId,
+        /// How long, in milliseconds.
+        budget_ms: u64,
+    },
+}
+
+/// What an access log can print of a decision. Each field is safe to print.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// One word: `released`, `refused`, `would_refuse` and the like.
+    pub outcome: &'static str,
+    /// The operator's name of the rule that decided; empty where none did.
+    pub rule: String,
+    /// The approval; empty where there is none.
+    pub approval_id: String,
 }

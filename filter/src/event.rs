@@ -1,6 +1,7 @@
 //! What can happen to a stream after its request headers: a closed list that every machine shares.
 
-use crate::control_plane::{PlaneAnswer, PlaneFault};
+use crate::approval::Status;
+use crate::control_plane::{PlaneAnswer, PlaneFault, Release};
 
 /// Something that happened.
 #[derive(Debug)]
@@ -18,6 +19,31 @@ pub enum Event {
     RequestBodyUnreadable,
     /// Trailers came: they end the body, and no body event said so.
     RequestTrailers,
+    /// The upstream's answer came to its end.
+    ResponseEnded,
+    /// The upstream began to answer. A reply of the host's own, or of the gate's, is no answer of the upstream.
+    ResponseStarted {
+        /// Its status code.
+        status: u16,
+    },
     /// The stream is over: answered, forwarded and done, or given up by the client or the host.
-    StreamEnded,
+    StreamEnded {
+        /// Whether the host is sure that no upstream got any of the request.
+        never_reached: bool,
+    },
+    /// The approval that the stream waits for has moved.
+    Watched(News),
+}
+
+/// What becomes of an approval that somebody waits for. Each ends the wait.
+#[derive(Debug, PartialEq, Eq)]
+pub enum News {
+    /// The Control Plane could not be asked, or gave no answer that can be trusted.
+    NotChecked,
+    /// It was spent for whoever is told so.
+    Released(Release),
+    /// It stands so, and will not be released.
+    Stands(Status),
+    /// Nobody decided in the time that a request is held.
+    TimeOver,
 }

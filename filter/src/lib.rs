@@ -25,6 +25,7 @@ pub mod glob;
 pub mod json;
 
 pub mod approval;
+pub mod identity;
 pub mod request;
 
 pub mod config;
@@ -42,6 +43,7 @@ pub mod event;
 
 pub mod approval_request;
 pub mod listener;
+pub mod poller;
 
 pub mod gate;
 pub mod reserved_path;

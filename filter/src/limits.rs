@@ -23,6 +23,34 @@ pub const PLANE_TIMEOUT_MS: (u64, u64) = (1, 600_000);
 /// Longest approval id, status or similar token that is repeated to a client, in bytes.
 pub const TOKEN_BYTES: usize = 64;
 
+/// Longest part of who asks that is filed, in bytes. Source: contract 1.4.
+pub const IDENTITY_BYTES: usize = 255;
+
+/// Longest value of a trace or request id header that goes along to the Control Plane, in bytes. Source: W3C Trace Context
+/// 3.3.1.5, which asks for 512 characters of `tracestate` at least.
+pub const CORRELATION_BYTES: usize = 512;
+
+/// Time a request may be held when the configuration names none, and its bounds, in milliseconds. Source: contract 3.3.
+pub const DEFAULT_HOLD_TIMEOUT_MS: u64 = 1_800_000;
+
+/// Bounds of `hold_timeout_ms`; the highest is a day.
+pub const HOLD_TIMEOUT_MS: (u64, u64) = (1_000, 86_400_000);
+
+/// Time between two reads of the list while something is held, in milliseconds.
+pub const DEFAULT_POLL_INTERVAL_MS: u64 = 1_000;
+
+/// Bounds of `poll_interval_ms`.
+pub const POLL_INTERVAL_MS: (u64, u64) = (100, 60_000);
+
+/// Time between two claims of an approval that the list does not tell of, in milliseconds. Source: contract 3.3.
+pub const CLAIM_INTERVAL_MS: u64 = 5_000;
+
+/// Most entries of a list that is read. Source: contract 1.7.
+pub const LIST_LIMIT: u32 = 200;
+
+/// How long the list is left alone once the Control Plane turned out not to have it, in milliseconds.
+pub const LIST_RETRY_MS: u64 = 60_000;
+
 /// Longest name in the configuration (listener, rule, cluster, variable), in bytes.
 pub const NAME_BYTES: usize = 255;
 

@@ -2,7 +2,9 @@
 //! shared by all its streams.
 
 use crate::config::Config;
+pub use crate::config::Enforcement;
 use crate::control_plane::{ControlPlane, Credential};
+use crate::identity::IdentitySource;
 use crate::policy::Policy;
 use crate::request::query::SensitiveNames;
 use crate::secret::Secret;
@@ -22,6 +24,16 @@ pub struct Listener {
     pub sensitive_names: SensitiveNames,
     /// The key that binds redacted values.
     pub redaction_key: Option<Secret>,
+    /// Whether the policy is enforced.
+    pub enforcement: Enforcement,
+    /// How long a request is held, in milliseconds.
+    pub hold_timeout_ms: u64,
+    /// Time between two reads of the Control Plane's list while something is held, in milliseconds.
+    pub poll_interval_ms: u64,
+    /// Where to find who asks.
+    pub identity: IdentitySource,
+    /// Whether the Control Plane shall show this sidecar as connected.
+    pub heartbeat: bool,
 }
 
 /// The secrets that a configuration names and the environment holds.
@@ -46,12 +58,20 @@ impl Listener {
         Self {
             name: config.listener_name,
             policy: Policy::new(config.rules),
+            heartbeat: config
+                .control_plane
+                .as_ref()
+                .is_some_and(|plane| plane.heartbeat),
             control_plane: config
                 .control_plane
-                .map(|plane| ControlPlane::new(plane, secrets.credential)),
+                .map(|plane| ControlPlane::new(plane, secrets.credential, config.spend_on)),
             max_body_bytes: config.max_body_bytes,
             sensitive_names: config.sensitive_names,
             redaction_key,
+            enforcement: config.enforcement,
+            hold_timeout_ms: config.hold_timeout_ms,
+            poll_interval_ms: config.poll_interval_ms,
+            identity: config.identity,
         }
     }
 }

@@ -1,6 +1,25 @@
 //! The closed list of counters. Names follow Prometheus; the adapter defines and increments them, the core only says
 //! which one counts. An operator reads them under Envoy's `/stats` as `wasmcustom.<name>`.
 
+/// Kinds of failure of a Control Plane call that an operator would tell apart, since each has another cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlaneFailure {
+    /// An answer that is not the plane's word.
+    BadAnswer,
+    /// The credential was not taken.
+    Credential,
+    /// The plane said no: an unknown rule, a statement too large, a fault of its own.
+    Refused,
+    /// No answer in time.
+    TimedOut,
+    /// No connection, no healthy host, a reset.
+    Unreachable,
+}
+
+/// How many requests are held now, under Envoy's `/stats` as a gauge. A VM that crashes takes its share with it only when Envoy
+/// restarts.
+pub const HELD_GAUGE: &str = "hoop_filter_requests_held";
+
 /// A counter of the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Counter {
@@ -12,8 +31,26 @@ pub enum Counter {
     Filed,
     /// A held request that went on after an approval.
     Released,
-    /// A refusal because the approval is not (or no longer) there to be used.
-    RefusedApproval,
+    /// An approval that was spent although its request did not run: the client had left.
+    SpentNotRun,
+    /// An approval that was given back because the upstream did not accept its request.
+    Returned,
+    /// A request that a rule would have held; `enforcement` is `observe`.
+    ObservedHold,
+    /// A request that would have been refused; `enforcement` is `observe`.
+    ObservedRefusal,
+    /// A refusal because nobody has decided yet.
+    RefusedPending,
+    /// A refusal because nobody decided in the time that a request is held.
+    RefusedHoldTimeout,
+    /// A refusal because a person said no, or took a yes back.
+    RefusedRejected,
+    /// A refusal because the approval's time ran out.
+    RefusedExpired,
+    /// A refusal because the approval was used before.
+    RefusedUsed,
+    /// A refusal because the Control Plane did not release the statement, for a reason that this version does not know.
+    RefusedNotReleased,
     /// A refusal by a rule whose action is `deny`.
     RefusedDenyRule,
     /// A refusal because the path has more than one reading.
@@ -32,20 +69,39 @@ pub enum Counter {
     ReservedPathAnswered,
     /// A call sent to the Control Plane.
     PlaneCalls,
-    /// A call to the Control Plane that failed.
+    /// A call to the Control Plane that failed, of any kind.
     PlaneFailures,
+    /// One of them: an answer that is not the plane's word.
+    PlaneBadAnswers,
+    /// One of them: the credential was not taken.
+    PlaneCredentialFailures,
+    /// One of them: the plane said no.
+    PlaneRefusals,
+    /// One of them: no answer in time.
+    PlaneTimeouts,
+    /// One of them: no connection, no healthy host, a reset.
+    PlaneUnreachable,
     /// A state that should not exist; the stream was refused.
     Internal,
 }
 
 impl Counter {
     /// All counters, in the order of their declaration.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 30] = [
         Self::Passed,
         Self::Abandoned,
         Self::Filed,
         Self::Released,
-        Self::RefusedApproval,
+        Self::SpentNotRun,
+        Self::Returned,
+        Self::ObservedHold,
+        Self::ObservedRefusal,
+        Self::RefusedPending,
+        Self::RefusedHoldTimeout,
+        Self::RefusedRejected,
+        Self::RefusedExpired,
+        Self::RefusedUsed,
+        Self::RefusedNotReleased,
         Self::RefusedDenyRule,
         Self::RefusedAmbiguousPath,
         Self::RefusedBodyTooLarge,
@@ -56,8 +112,26 @@ impl Counter {
         Self::ReservedPathAnswered,
         Self::PlaneCalls,
         Self::PlaneFailures,
+        Self::PlaneBadAnswers,
+        Self::PlaneCredentialFailures,
+        Self::PlaneRefusals,
+        Self::PlaneTimeouts,
+        Self::PlaneUnreachable,
         Self::Internal,
     ];
+
+    /// What a failed call counts: the failure, and its kind.
+    #[must_use]
+    pub const fn of_failure(kind: PlaneFailure) -> [Self; 2] {
+        let kind = match kind {
+            PlaneFailure::BadAnswer => Self::PlaneBadAnswers,
+            PlaneFailure::Credential => Self::PlaneCredentialFailures,
+            PlaneFailure::Refused => Self::PlaneRefusals,
+            PlaneFailure::TimedOut => Self::PlaneTimeouts,
+            PlaneFailure::Unreachable => Self::PlaneUnreachable,
+        };
+        [Self::PlaneFailures, kind]
+    }
 
     /// The counter's name in the host.
     #[must_use]
@@ -67,7 +141,16 @@ impl Counter {
             Self::Abandoned => "hoop_filter_requests_abandoned_total",
             Self::Filed => "hoop_filter_approvals_filed_total",
             Self::Released => "hoop_filter_requests_released_total",
-            Self::RefusedApproval => "hoop_filter_refused_approval_total",
+            Self::SpentNotRun => "hoop_filter_approvals_spent_not_run_total",
+            Self::Returned => "hoop_filter_approvals_returned_total",
+            Self::ObservedHold => "hoop_filter_observed_holds_total",
+            Self::ObservedRefusal => "hoop_filter_observed_refusals_total",
+            Self::RefusedPending => "hoop_filter_refused_pending_total",
+            Self::RefusedHoldTimeout => "hoop_filter_refused_hold_timeout_total",
+            Self::RefusedRejected => "hoop_filter_refused_rejected_total",
+            Self::RefusedExpired => "hoop_filter_refused_expired_total",
+            Self::RefusedUsed => "hoop_filter_refused_used_total",
+            Self::RefusedNotReleased => "hoop_filter_refused_not_released_total",
             Self::RefusedDenyRule => "hoop_filter_refused_deny_rule_total",
             Self::RefusedAmbiguousPath => "hoop_filter_refused_ambiguous_path_total",
             Self::RefusedBodyTooLarge => "hoop_filter_refused_body_too_large_total",
@@ -78,6 +161,11 @@ impl Counter {
             Self::ReservedPathAnswered => "hoop_filter_reserved_path_answered_total",
             Self::PlaneCalls => "hoop_filter_plane_calls_total",
             Self::PlaneFailures => "hoop_filter_plane_failures_total",
+            Self::PlaneBadAnswers => "hoop_filter_plane_bad_answers_total",
+            Self::PlaneCredentialFailures => "hoop_filter_plane_credential_failures_total",
+            Self::PlaneRefusals => "hoop_filter_plane_refusals_total",
+            Self::PlaneTimeouts => "hoop_filter_plane_timeouts_total",
+            Self::PlaneUnreachable => "hoop_filter_plane_unreachable_total",
             Self::Internal => "hoop_filter_internal_total",
         }
     }

@@ -3,6 +3,7 @@
 use crate::config::{Action, RuleConfig};
 use crate::glob::{Case, PathGlob, segments};
 use crate::limits;
+use crate::request::mode::Mode;
 use crate::request::path::{Letters, PathReading};
 use crate::request::{RequestHead, host_of};
 
@@ -40,6 +41,8 @@ pub struct Hold<'p> {
     pub approval_rule: &'p str,
     /// First words of the denial.
     pub message: &'p str,
+    /// How the request waits.
+    pub mode: Mode,
 }
 
 impl Policy {
@@ -85,10 +88,12 @@ fn verdict_of(rule: &RuleConfig) -> Verdict<'_> {
         Action::RequireApproval {
             approval_rule,
             message,
+            mode,
         } => Verdict::RequireApproval(Hold {
             rule_name: &rule.name,
             approval_rule,
             message,
+            mode: *mode,
         }),
     }
 }

@@ -1,8 +1,10 @@
 //! The head of a request as the gate reads it: bytes, with what makes it unreadable named. Knows no rule.
 
+pub mod mode;
 pub mod path;
 pub mod query;
 
+use mode::ModeWish;
 use path::PathReading;
 
 /// The parts of a request's head that a decision may rest on.
@@ -19,6 +21,10 @@ pub struct RequestHead {
     /// Whether the request asks to leave HTTP (`upgrade`, or CONNECT with or without `:protocol`): nothing that
     /// follows could be read.
     pub leaves_http: bool,
+    /// The client's wish how a held request is answered.
+    pub wish: ModeWish,
+    /// Headers that are between the client and the gate, or that only the gate may set: they go no further.
+    pub not_for_upstream: Vec<&'static str>,
 }
 
 /// Why a head cannot be read as one request.
@@ -47,6 +53,8 @@ impl RequestHead {
         let (mut method, mut target, mut authority) = (None, None, None);
         let mut host: Option<&[u8]> = None;
         let mut upgrade = false;
+        let mut wish = ModeWish::default();
+        let mut not_for_upstream = Vec::new();
         for (name, value) in headers {
             let seen_before = match name {
                 ":method" => method.replace(value).is_some(),
@@ -58,6 +66,13 @@ impl RequestHead {
                 }
                 "upgrade" | ":protocol" => {
                     upgrade = true;
+                    false
+                }
+                _ if name.starts_with("x-hoop-") => {
+                    if let Some(own) = OWN_HEADERS.into_iter().find(|own| *own == name) {
+                        wish.add(name, value);
+                        not_for_upstream.push(own);
+                    }
                     false
                 }
                 _ => false,
@@ -79,6 +94,8 @@ impl RequestHead {
             reading: target.map_or(PathReading::Unknown, |target| path::read(path_of(target))),
             authority: authority.or(host).unwrap_or_default().to_vec(),
             leaves_http: upgrade || connect,
+            wish,
+            not_for_upstream,
         })
     }
 
@@ -88,6 +105,17 @@ impl RequestHead {
         self.target.as_deref().map(path_of)
     }
 }
+
+/// The mode headers, and those that the gate's answers carry: a client's copy would look like the gate's word.
+const OWN_HEADERS: [&str; 7] = [
+    mode::HEADERS[0],
+    mode::HEADERS[1],
+    "x-hoop-approval-id",
+    "x-hoop-approval-status",
+    "x-hoop-denied",
+    "x-hoop-review-id",
+    "x-hoop-review-status",
+];
 
 fn path_of(target: &[u8]) -> &[u8] {
     target

@@ -10,8 +10,9 @@ use crate::approval::ApprovalId;
 use crate::control_plane::{ApprovalView, PlaneAnswer, PlaneFault, ReadFault, read_approval};
 use crate::effect::Effect;
 use crate::event::Event;
+use crate::identity::{Correlation, Surroundings};
 use crate::listener::Listener;
-use crate::metrics::Counter;
+use crate::metrics::{Counter, PlaneFailure};
 use crate::request::RequestHead;
 use crate::request::path::{PathReading, decode};
 
@@ -69,7 +70,12 @@ pub struct StatusRead {
 
 /// Answers a request under the prefix, at once or after one read. `rest` is what stands behind the prefix.
 #[must_use]
-pub fn open(listener: &Listener, method: &[u8], rest: &[u8]) -> (Option<StatusRead>, Vec<Effect>) {
+pub fn open(
+    listener: &Listener,
+    method: &[u8],
+    rest: &[u8],
+    surroundings: &dyn Surroundings,
+) -> (Option<StatusRead>, Vec<Effect>) {
     if method != b"GET" && method != b"HEAD" {
         let mut refusal = error(405, "only GET and HEAD are served under /.well-known/hoop/");
         refusal.headers.insert(0, ("allow", "GET, HEAD".to_owned()));
@@ -94,7 +100,7 @@ pub fn open(listener: &Listener, method: &[u8], rest: &[u8]) -> (Option<StatusRe
     let Some(asked) = ApprovalId::parse(id) else {
         return (None, answered(unknown()));
     };
-    let call = plane.read(&asked);
+    let call = plane.read(&asked, &Correlation::of(surroundings));
     (
         Some(StatusRead { asked }),
         vec![Effect::Count(Counter::PlaneCalls), Effect::CallPlane(call)],
@@ -157,13 +163,17 @@ fn failed(listener: &Listener, fault: &ReadFault) -> Vec<Effect> {
         listener.name,
         fault.to_string()
     );
-    let mut effects = vec![
-        Effect::Count(Counter::PlaneFailures),
-        Effect::Log {
-            level: log::Level::Warn,
-            line,
-        },
-    ];
+    let kind = match fault {
+        ReadFault::Plane(fault) => fault.kind(),
+        ReadFault::PlaneTooOld | ReadFault::Unknown | ReadFault::Unwritable => {
+            PlaneFailure::BadAnswer
+        }
+    };
+    let mut effects: Vec<Effect> = Counter::of_failure(kind).map(Effect::Count).into();
+    effects.push(Effect::Log {
+        level: log::Level::Warn,
+        line,
+    });
     effects.extend(answered(answer));
     effects
 }

@@ -3,10 +3,12 @@
 //!
 //! Order for a driver: carry out the effects of every call in the order given, and then ask [`Stream::may_continue`].
 
+use crate::approval_request;
 use crate::denial::{Denial, Reason};
 use crate::effect::Effect;
-use crate::event::Event;
+use crate::event::{Event, News};
 use crate::gate::{Gate, Opening};
+use crate::identity::Surroundings;
 use crate::listener::Listener;
 use crate::metrics::Counter;
 use crate::request::{HeadFault, RequestHead};
@@ -22,7 +24,7 @@ pub struct Stream {
 enum Machine {
     /// Refused or answered: nothing that still comes matters, and nothing goes on.
     Ended,
-    /// Held by the gate.
+    /// In the hands of the gate.
     Gate(Box<Gate>),
     /// Free to go.
     Passing,
@@ -37,6 +39,7 @@ impl Stream {
         listener: &Listener,
         head: Result<RequestHead, HeadFault>,
         end_of_stream: bool,
+        surroundings: &dyn Surroundings,
     ) -> (Self, Vec<Effect>) {
         let head = match head {
             Ok(head) => head,
@@ -44,7 +47,8 @@ impl Stream {
         };
         match reserved_path::claim(&head) {
             Claim::Ours(rest) => {
-                let (read, effects) = reserved_path::open(listener, &head.method, &rest);
+                let (read, effects) =
+                    reserved_path::open(listener, &head.method, &rest, surroundings);
                 (
                     Self {
                         machine: read.map_or(Machine::Ended, Machine::StatusRead),
@@ -53,7 +57,7 @@ impl Stream {
                 )
             }
             Claim::Disguised => Self::ended(reserved_path::disguised()),
-            Claim::NotOurs => Self::through_the_gate(listener, &head, end_of_stream),
+            Claim::NotOurs => Self::through_the_gate(listener, &head, end_of_stream, surroundings),
         }
     }
 
@@ -61,8 +65,13 @@ impl Stream {
         listener: &Listener,
         head: &RequestHead,
         end_of_stream: bool,
+        surroundings: &dyn Surroundings,
     ) -> (Self, Vec<Effect>) {
-        let (opening, effects) = Gate::open(listener, head, end_of_stream);
+        let (opening, mut effects) = Gate::open(listener, head, end_of_stream, surroundings);
+        if !head.not_for_upstream.is_empty() {
+            let names = head.not_for_upstream.clone();
+            effects.insert(0, Effect::RemoveRequestHeaders(names));
+        }
         let machine = match opening {
             Opening::Pass => Machine::Passing,
             Opening::Held(gate) => Machine::Gate(gate),
@@ -85,7 +94,20 @@ impl Stream {
     /// Whether the request may go on to the upstream. While it may not, the driver pauses in every callback.
     #[must_use]
     pub const fn may_continue(&self) -> bool {
-        matches!(self.machine, Machine::Passing)
+        match &self.machine {
+            Machine::Gate(gate) => gate.may_continue(),
+            Machine::Passing => true,
+            Machine::Ended | Machine::StatusRead(_) => false,
+        }
+    }
+
+    /// Whether what the upstream answers still matters; otherwise a driver need not tell of it.
+    #[must_use]
+    pub const fn awaits_upstream(&self) -> bool {
+        match &self.machine {
+            Machine::Gate(gate) => gate.awaits_upstream(),
+            Machine::Ended | Machine::Passing | Machine::StatusRead(_) => false,
+        }
     }
 
     /// How many more body bytes the stream wants to see; a driver need not hand over more.
@@ -97,10 +119,23 @@ impl Stream {
         }
     }
 
-    /// Takes what happened. After the decision every event is without effect.
+    /// Takes what happened. After the decision no event has an effect on the request; a release that comes too late is
+    /// accounted for.
     pub fn handle(&mut self, listener: &Listener, event: Event) -> Vec<Effect> {
         let effects = match std::mem::replace(&mut self.machine, Machine::Ended) {
-            Machine::Ended => Vec::new(),
+            Machine::Ended => match event {
+                Event::PlaneAnswered(answer) => approval_request::answered_nobody(answer),
+                Event::Watched(News::Released(release)) => {
+                    approval_request::released_for_nobody(&release)
+                }
+                Event::RequestBody { .. }
+                | Event::RequestBodyUnreadable
+                | Event::RequestTrailers
+                | Event::ResponseEnded
+                | Event::ResponseStarted { .. }
+                | Event::StreamEnded { .. }
+                | Event::Watched(News::NotChecked | News::Stands(_) | News::TimeOver) => Vec::new(),
+            },
             Machine::Gate(mut gate) => {
                 let effects = gate.handle(listener, event);
                 self.machine = Machine::Gate(gate);
@@ -122,14 +157,13 @@ impl Stream {
         effects
     }
 
-    /// Follows the decision that stands among the effects.
+    /// An answer ends the stream.
     fn settle(&mut self, effects: &[Effect]) {
-        for effect in effects {
-            match effect {
-                Effect::Answer(_) => self.machine = Machine::Ended,
-                Effect::Forward(_) => self.machine = Machine::Passing,
-                Effect::CallPlane(_) | Effect::Count(_) | Effect::Log { .. } => {}
-            }
+        if effects
+            .iter()
+            .any(|effect| matches!(effect, Effect::Answer(_)))
+        {
+            self.machine = Machine::Ended;
         }
     }
 }

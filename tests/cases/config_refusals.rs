@@ -221,8 +221,15 @@ async fn a_value_that_is_not_allowed_is_refused(host: Host) {
     .await;
     refused(
         host,
-        changed("/approval_mode", json!("hold")),
-        "approval_mode",
+        changed("/hold_timeout_ms", json!(10)),
+        "hold_timeout_ms",
+        Some(TOKEN),
+    )
+    .await;
+    refused(
+        host,
+        changed("/enforcement", json!("off")),
+        "enforcement",
         Some(TOKEN),
     )
     .await;

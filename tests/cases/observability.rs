@@ -65,7 +65,8 @@ async fn every_outcome_adds_to_its_own_counter(host: Host) {
         ("approvals_filed", 1),
         ("requests_released", 1),
         ("requests_passed", 1),
-        ("refused_approval", 2),
+        ("refused_pending", 1),
+        ("refused_rejected", 1),
         ("refused_plane_fault", 1),
         ("refused_body_too_large", 1),
         ("refused_ambiguous_path", 1),
@@ -73,6 +74,8 @@ async fn every_outcome_adds_to_its_own_counter(host: Host) {
         ("reserved_path_answered", 1),
         ("plane_calls", 5),
         ("plane_failures", 1),
+        ("plane_refusals", 1),
+        ("plane_unreachable", 0),
         ("internal", 0),
     ] {
         assert_eq!(counter(&scene, name).await, value, "{name}");
@@ -97,7 +100,7 @@ async fn a_decision_is_one_line_with_the_approval_and_without_the_statement(host
         .filter_map(|line| line.split_once("decision=").map(|(_, rest)| rest))
         .collect();
     let refused = format!(
-        "refused listener=\"billing-api\" rule=\"payments-need-a-person\" reason=approval approval_id={ID} status=PENDING"
+        "refused listener=\"billing-api\" rule=\"payments-need-a-person\" reason=pending approval_id={ID} status=PENDING"
     );
     let released = format!(
         "released listener=\"billing-api\" rule=\"payments-need-a-person\" approval_rule=\"billing-approvers\" approval_id={ID}"
@@ -203,7 +206,7 @@ async fn a_client_that_leaves_while_the_plane_is_asked_is_counted_and_explained(
     .await;
     let log = scene.proxy.log();
     assert!(
-        log.contains("decision=abandoned") && log.contains("its approval is spent"),
+        log.contains("decision=abandoned") && log.contains("while the control plane was asked"),
         "{log}"
     );
     scene.finish(0).await;

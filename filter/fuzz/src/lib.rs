@@ -3,9 +3,12 @@
 
 use hoop_filter::approval::ApprovalId;
 use hoop_filter::config::Config;
-use hoop_filter::control_plane::{Filing, PlaneAnswer, read_approval, read_filing};
+use hoop_filter::control_plane::{
+    Filing, PlaneAnswer, read_approval, read_claim, read_filing, read_list,
+};
 use hoop_filter::effect::Effect;
 use hoop_filter::event::Event;
+use hoop_filter::identity::NothingKnown;
 use hoop_filter::listener::{Listener, Secrets};
 use hoop_filter::request::RequestHead;
 use hoop_filter::stream::Stream;
@@ -24,7 +27,12 @@ pub fn config(bytes: &[u8]) {
                 (":path", b"/payments/42"),
                 (":authority", b"h"),
             ];
-            let _ = Stream::open(&listener, RequestHead::parse(headers.into_iter()), true);
+            let _ = Stream::open(
+                &listener,
+                RequestHead::parse(headers.into_iter()),
+                true,
+                &NothingKnown,
+            );
         }
         Err(error) => assert!(
             !error.problem.is_empty() && !error.hint.is_empty(),
@@ -52,6 +60,10 @@ pub fn plane_answer(bytes: &[u8]) {
     }
     let asked = ApprovalId::parse(b"9f97a1b2-0c3d-4e5f-8a9b-0c1d2e3f4a5b").expect("an id");
     let _ = read_approval(&answer, &asked);
+    let _ = read_list(&answer);
+    if let Ok(Filing::Released(release)) = read_claim(&answer, &asked) {
+        assert_eq!(*release.id(), asked, "released another approval");
+    }
 }
 
 /// The bytes are a target and, behind the first NUL, a body in two pieces. A POST that passes is not under
@@ -72,8 +84,12 @@ pub fn request(bytes: &[u8]) {
         (":path", target),
         (":authority", b"h"),
     ];
-    let (mut stream, mut effects) =
-        Stream::open(&listener, RequestHead::parse(headers.into_iter()), false);
+    let (mut stream, mut effects) = Stream::open(
+        &listener,
+        RequestHead::parse(headers.into_iter()),
+        false,
+        &NothingKnown,
+    );
     if stream.may_continue() {
         assert!(
             !target.to_ascii_lowercase().starts_with(b"/payments/"),

@@ -1,14 +1,16 @@
 //! The hostcalls that the gate uses, each as a `Result` or an `Option`, never as a panic on what a client sent.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use proxy_wasm::hostcalls;
 use proxy_wasm::types::{BufferType, MapType, MetricType, Status};
 
 use crate::answer::Answer;
 use crate::control_plane::{PlaneAnswer, PlaneCall};
+use crate::effect::Note;
+use crate::identity::Peer;
 use crate::limits;
-use crate::metrics::Counter;
+use crate::metrics::{Counter, HELD_GAUGE};
 use crate::request::{HeadFault, RequestHead};
 
 /// Reads the request's head from the whole map: one hostcall, and repeated headers are seen.
@@ -83,29 +85,180 @@ pub(super) fn resume_request() {
     }
 }
 
-/// The host's ids of all counters.
-#[derive(Debug)]
-pub(super) struct Counters(Vec<(Counter, u32)>);
+/// Milliseconds of a clock that nobody sets: a hold is as long as it says, whatever happens to the time of day.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the adapter is where the clock is read"
+)]
+pub(super) fn now_ms() -> u64 {
+    thread_local! {
+        static START: Instant = Instant::now();
+    }
+    let since = START.with(Instant::elapsed);
+    // Not 0, so that "never" can be told from "at the start".
+    u64::try_from(since.as_millis())
+        .unwrap_or(u64::MAX)
+        .saturating_add(1)
+}
 
-impl Counters {
-    /// Defines every counter, so that each shows from the start with its zero.
+/// Makes the host's ticker fire after so many milliseconds; `None` stops it.
+pub(super) fn set_tick_period(period_ms: Option<u64>) {
+    let period = Duration::from_millis(period_ms.unwrap_or_default());
+    if hostcalls::set_tick_period(period).is_err() {
+        log::error!("the host would not set its ticker; held requests are not woken");
+    }
+}
+
+/// Makes hostcalls act for a stream; `false` where it has gone.
+pub(super) fn act_for(stream: u32) -> bool {
+    hostcalls::set_effective_context(stream).is_ok()
+}
+
+// The SDK's own entry for ticks, called from a stream's callback: it makes the root the context that calls belong to. The SDK
+// gives the answer to a call to the context in whose callback it was sent, and drops it when that has gone.
+#[expect(
+    unsafe_code,
+    reason = "declares a function of the SDK, which is linked in; it takes a number and touches no memory of ours"
+)]
+unsafe extern "C" {
+    safe fn proxy_on_tick(context_id: u32);
+}
+
+/// Lets the root context tick now. Not to be called from a callback of the root itself, which the SDK has borrowed then.
+pub(super) fn tick_as_root(root_id: u32) {
+    proxy_on_tick(root_id);
+}
+
+/// Every value of a request header, in order.
+pub(super) fn request_header(name: &str) -> Vec<Vec<u8>> {
+    let headers = hostcalls::get_map_bytes(MapType::HttpRequestHeaders).unwrap_or_default();
+    headers
+        .into_iter()
+        .filter(|(found, _)| found == name)
+        .map(|(_, value)| value)
+        .collect()
+}
+
+/// Takes headers out of the request.
+pub(super) fn remove_request_headers(names: &[&str]) {
+    for name in names {
+        if hostcalls::remove_map_value(MapType::HttpRequestHeaders, name).is_err() {
+            log::error!("a header that only the gate may set could not be removed");
+        }
+    }
+}
+
+/// What the host knows of the other end of the connection.
+pub(super) fn peer() -> Peer {
+    Peer {
+        address: property(&["source", "address"]),
+        uri_san: property(&["connection", "uri_san_peer_certificate"]),
+        subject: property(&["connection", "subject_peer_certificate"]),
+    }
+}
+
+/// Whether the answer that is passing is the upstream's own.
+pub(super) fn upstream_answered() -> bool {
+    property(&["response", "code_details"]).as_deref() == Some(b"via_upstream")
+}
+
+/// The status of the upstream's own answer; `None` where the host or the gate answers.
+pub(super) fn upstream_status() -> Option<u16> {
+    if !upstream_answered() {
+        return None;
+    }
+    // The whole map: a single value would be a panic of the SDK where the map is gone.
+    let headers = hostcalls::get_map_bytes(MapType::HttpResponseHeaders).ok()?;
+    let (_, status) = headers.into_iter().find(|(name, _)| name == ":status")?;
+    std::str::from_utf8(&status).ok()?.parse().ok()
+}
+
+/// Whether the host is sure that no upstream got any of the request: it found no route or no host, or could not connect,
+/// and did not try again.
+pub(super) fn never_reached_an_upstream() -> bool {
+    let number = |path: &[&str]| {
+        let bytes: [u8; 8] = property(path)?.try_into().ok()?;
+        Some(u64::from_le_bytes(bytes))
+    };
+    let flags = number(&["response", "flags"]).unwrap_or_default();
+    let tried_once = number(&["upstream", "request_attempt_count"]).is_none_or(|tries| tries <= 1);
+    flags & NEVER_REACHED != 0 && flags & MAY_HAVE_REACHED == 0 && tried_once
+}
+
+/// No healthy upstream, connection failure, circuit breaker, no route. Source: Envoy's `CoreResponseFlag`, by position.
+const NEVER_REACHED: u64 = 1 << 1 | 1 << 5 | 1 << 7 | 1 << 8;
+/// Time-out, resets of either side, connection ended: something may have been sent.
+const MAY_HAVE_REACHED: u64 = 1 << 2 | 1 << 3 | 1 << 4 | 1 << 6;
+
+fn property(path: &[&str]) -> Option<Vec<u8>> {
+    let value = hostcalls::get_property(path.to_vec()).ok().flatten();
+    value.filter(|value| !value.is_empty())
+}
+
+/// Leaves what was decided where the access log can print it: `%FILTER_STATE(wasm.hoop_outcome:PLAIN)%` and the like.
+pub(super) fn note(note: &Note) {
+    for (name, value) in [
+        ("hoop_outcome", note.outcome),
+        ("hoop_rule", &note.rule),
+        ("hoop_approval_id", &note.approval_id),
+    ] {
+        if !value.is_empty() && hostcalls::set_property(vec![name], Some(value.as_bytes())).is_err()
+        {
+            log::debug!("{name} could not be left for the access log");
+        }
+    }
+}
+
+/// Takes a lease in the data that the VMs of a process share; `false` where another has it.
+pub(super) fn take_lease(key: &str, now: u64, length: u64) -> bool {
+    let (taken, cas) = hostcalls::get_shared_data(key).unwrap_or((None, None));
+    let taken = taken.and_then(|bytes| bytes.try_into().ok());
+    let taken_at = taken.map(u64::from_le_bytes);
+    if taken_at.is_some_and(|at| now < at.saturating_add(length)) {
+        return false;
+    }
+    hostcalls::set_shared_data(key, Some(&now.to_le_bytes()), cas).is_ok()
+}
+
+/// The host's ids of all metrics.
+#[derive(Debug)]
+pub(super) struct Metrics {
+    counters: Vec<(Counter, u32)>,
+    held: Option<u32>,
+}
+
+impl Metrics {
+    /// Defines every metric, so that each shows from the start with its zero.
     pub fn define() -> Self {
         let define = |counter: Counter| {
             let id = hostcalls::define_metric(MetricType::Counter, counter.name()).ok()?;
             Some((counter, id))
         };
-        Self(Counter::ALL.into_iter().filter_map(define).collect())
+        Self {
+            counters: Counter::ALL.into_iter().filter_map(define).collect(),
+            held: hostcalls::define_metric(MetricType::Gauge, HELD_GAUGE).ok(),
+        }
     }
 
     /// Adds one.
     pub fn increment(&self, counter: Counter) {
         let id = self
-            .0
+            .counters
             .iter()
             .find(|(defined, _)| *defined == counter)
             .map(|(_, id)| *id);
         if id.is_none_or(|id| hostcalls::increment_metric(id, 1).is_err()) {
             log::warn!("the counter {} could not be incremented", counter.name());
+        }
+    }
+
+    /// Moves the gauge of held requests, which all VMs share, by what this one's share has changed.
+    pub fn change_held(&self, from: usize, to: usize) {
+        let signed = |count| i64::try_from(count).unwrap_or(i64::MAX);
+        let change = signed(to).saturating_sub(signed(from));
+        let changed = self.held.map(|id| hostcalls::increment_metric(id, change));
+        if changed.is_none_or(|changed| changed.is_err()) {
+            log::warn!("the gauge {HELD_GAUGE} could not be changed");
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The root context: reads the configuration and the secrets it names, and makes a context for each stream.
+//! The root context: reads the configuration and the secrets it names, makes a context for each stream, and hands ticks and
+//! answers to the [`Vm`].
 
 use std::rc::Rc;
 
@@ -6,27 +7,40 @@ use proxy_wasm::hostcalls as sdk;
 use proxy_wasm::traits::{Context, HttpContext, RootContext};
 use proxy_wasm::types::{BufferType, ContextType};
 
-use super::hostcalls::Counters;
+use super::hostcalls;
 use super::stream::StreamAdapter;
+use super::vm::Vm;
 use crate::config::Config;
 use crate::control_plane::Credential;
 use crate::listener::{Listener, Secrets};
 use crate::secret::Secret;
 
-/// What all streams of a VM share.
-#[derive(Debug)]
-pub(super) struct Shared {
-    pub listener: Listener,
-    pub counters: Counters,
-}
-
 /// One VM's root context.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Root {
-    shared: Option<Rc<Shared>>,
+    id: u32,
+    vm: Option<Rc<Vm>>,
 }
 
-impl Context for Root {}
+impl Root {
+    pub const fn new(id: u32) -> Self {
+        Self { id, vm: None }
+    }
+}
+
+impl Context for Root {
+    fn on_http_call_response(
+        &mut self,
+        token: u32,
+        _headers: usize,
+        body_size: usize,
+        _trailers: usize,
+    ) {
+        if let Some(vm) = &self.vm {
+            vm.answered(token, hostcalls::plane_answer(body_size));
+        }
+    }
+}
 
 impl RootContext for Root {
     fn on_configure(&mut self, size: usize) -> bool {
@@ -36,10 +50,9 @@ impl RootContext for Root {
             .unwrap_or_default();
         match configured(&text) {
             Ok(listener) => {
-                self.shared = Some(Rc::new(Shared {
-                    listener,
-                    counters: Counters::define(),
-                }));
+                let vm = Rc::new(Vm::new(listener, self.id));
+                vm.tick();
+                self.vm = Some(vm);
                 true
             }
             Err(refusal) => {
@@ -49,8 +62,14 @@ impl RootContext for Root {
         }
     }
 
-    fn create_http_context(&self, _context_id: u32) -> Option<Box<dyn HttpContext>> {
-        Some(Box::new(StreamAdapter::new(self.shared.clone())))
+    fn on_tick(&mut self) {
+        if let Some(vm) = &self.vm {
+            vm.ticked();
+        }
+    }
+
+    fn create_http_context(&self, context_id: u32) -> Option<Box<dyn HttpContext>> {
+        Some(Box::new(StreamAdapter::new(self.vm.clone(), context_id)))
     }
 
     fn get_type(&self) -> Option<ContextType> {

@@ -3,65 +3,73 @@
 //! Every request callback pauses until the stream may go on. A pause in the headers callback alone does not hold a
 //! request with a body: a later Continue from the body callback would release the headers too.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use proxy_wasm::traits::{Context, HttpContext};
 use proxy_wasm::types::Action;
 
 use super::hostcalls;
-use super::root::Shared;
-use crate::control_plane::PlaneFault;
+use super::vm::Vm;
 use crate::denial::{Denial, Reason};
-use crate::effect::Effect;
 use crate::event::Event;
+use crate::identity::{Peer, Surroundings};
 use crate::stream::Stream;
 
 /// One HTTP stream.
 pub(super) struct StreamAdapter {
-    shared: Option<Rc<Shared>>,
-    stream: Option<Stream>,
+    vm: Option<Rc<Vm>>,
+    id: u32,
+    stream: Option<Rc<RefCell<Stream>>>,
     /// Body bytes already handed to the stream. Envoy's body callbacks tell cumulative sizes while a request is held.
     body_seen: usize,
 }
 
 impl StreamAdapter {
-    pub const fn new(shared: Option<Rc<Shared>>) -> Self {
+    pub const fn new(vm: Option<Rc<Vm>>, id: u32) -> Self {
         Self {
-            shared,
+            vm,
+            id,
             stream: None,
             body_seen: 0,
         }
     }
 
-    /// Hands an event to the stream, and the outcome of a call that could not be sent right behind it.
-    fn handle(&mut self, event: Event) -> Action {
-        let (Some(shared), Some(mut stream)) = (self.shared.clone(), self.stream.take()) else {
+    fn handle(&self, event: Event) -> Action {
+        let (Some(vm), Some(stream)) = (&self.vm, &self.stream) else {
             return refuse_unready();
         };
-        let effects = stream.handle(&shared.listener, event);
-        self.settle(&shared, stream, effects)
+        let Ok(effects) = stream
+            .try_borrow_mut()
+            .map(|mut stream| stream.handle(&vm.listener, event))
+        else {
+            return refuse_unready();
+        };
+        vm.carry_out_in_callback(self.id, effects);
+        self.action()
     }
 
-    fn settle(&mut self, shared: &Rc<Shared>, mut stream: Stream, effects: Vec<Effect>) -> Action {
-        let mut pending = effects;
-        while carry_out(shared, std::mem::take(&mut pending)) == Sent::Failed {
-            pending = stream.handle(
-                &shared.listener,
-                Event::PlaneAnswered(Err(PlaneFault::Unsent)),
-            );
+    fn action(&self) -> Action {
+        if self.asks(Stream::may_continue) {
+            Action::Continue
+        } else {
+            Action::Pause
         }
-        let action = action_of(&stream);
-        self.stream = Some(stream);
-        action
+    }
+
+    fn asks(&self, question: impl Fn(&Stream) -> bool) -> bool {
+        let stream = self.stream.as_ref();
+        stream.is_some_and(|stream| stream.try_borrow().is_ok_and(|stream| question(&stream)))
     }
 
     /// The bytes of the body that came since the last callback, no more than the stream still wants.
     fn new_body(&mut self, body_size: usize, end_of_stream: bool) -> Event {
-        let room = self.stream.as_ref().map_or(0, Stream::body_room);
+        let stream = self.stream.as_ref();
+        let room = stream.and_then(|stream| Some(stream.try_borrow().ok()?.body_room()));
         let Some(added) = body_size.checked_sub(self.body_seen) else {
             return Event::RequestBodyUnreadable;
         };
-        match hostcalls::request_body(self.body_seen, added.min(room)) {
+        match hostcalls::request_body(self.body_seen, added.min(room.unwrap_or_default())) {
             Some(chunk) => {
                 self.body_seen = body_size;
                 Event::RequestBody {
@@ -72,32 +80,30 @@ impl StreamAdapter {
             None => Event::RequestBodyUnreadable,
         }
     }
-}
 
-impl Context for StreamAdapter {
-    fn on_http_call_response(
-        &mut self,
-        _token: u32,
-        _headers: usize,
-        body_size: usize,
-        _trailers: usize,
-    ) {
-        self.handle(Event::PlaneAnswered(Ok(hostcalls::plane_answer(body_size))));
+    fn ended_response(&self, end_of_stream: bool) {
+        if end_of_stream && self.asks(Stream::awaits_upstream) {
+            self.handle(Event::ResponseEnded);
+        }
     }
 }
+
+impl Context for StreamAdapter {}
 
 impl HttpContext for StreamAdapter {
     fn on_http_request_headers(&mut self, _headers: usize, end_of_stream: bool) -> Action {
-        let Some(shared) = self.shared.clone() else {
+        let Some(vm) = self.vm.clone() else {
             return refuse_unready();
         };
-        let (stream, effects) =
-            Stream::open(&shared.listener, hostcalls::request_head(), end_of_stream);
-        self.settle(&shared, stream, effects)
+        let head = hostcalls::request_head();
+        let (stream, effects) = Stream::open(&vm.listener, head, end_of_stream, &OfTheHost);
+        self.stream = Some(vm.add(self.id, stream));
+        vm.carry_out_in_callback(self.id, effects);
+        self.action()
     }
 
     fn on_http_request_body(&mut self, body_size: usize, end_of_stream: bool) -> Action {
-        if self.stream.as_ref().is_some_and(Stream::may_continue) {
+        if self.asks(Stream::may_continue) {
             return Action::Continue;
         }
         let event = self.new_body(body_size, end_of_stream);
@@ -105,23 +111,68 @@ impl HttpContext for StreamAdapter {
     }
 
     fn on_http_request_trailers(&mut self, _trailers: usize) -> Action {
+        if self.asks(Stream::may_continue) {
+            return Action::Continue;
+        }
         self.handle(Event::RequestTrailers)
+    }
+
+    /// The gate's own replies come by here as well, and those of Envoy; neither is the upstream's answer.
+    fn on_http_response_headers(&mut self, _headers: usize, end_of_stream: bool) -> Action {
+        if self.asks(Stream::awaits_upstream)
+            && let Some(status) = hostcalls::upstream_status()
+        {
+            self.handle(Event::ResponseStarted { status });
+            self.ended_response(end_of_stream);
+        }
+        Action::Continue
+    }
+
+    fn on_http_response_body(&mut self, _body_size: usize, end_of_stream: bool) -> Action {
+        self.ended_response(end_of_stream && hostcalls::upstream_answered());
+        Action::Continue
+    }
+
+    fn on_http_response_trailers(&mut self, _trailers: usize) -> Action {
+        self.ended_response(hostcalls::upstream_answered());
+        Action::Continue
     }
 
     /// The last callback of a stream. A stream that was never opened (Envoy refused its request) has nothing to say.
     fn on_log(&mut self) {
-        if let (Some(shared), Some(stream)) = (self.shared.clone(), self.stream.as_mut()) {
-            let effects = stream.handle(&shared.listener, Event::StreamEnded);
-            carry_out(&shared, effects);
+        if self.stream.is_some() {
+            let never_reached =
+                self.asks(Stream::awaits_upstream) && hostcalls::never_reached_an_upstream();
+            self.handle(Event::StreamEnded { never_reached });
+        }
+        self.forget();
+    }
+}
+
+impl StreamAdapter {
+    fn forget(&mut self) {
+        if let (Some(vm), Some(_)) = (&self.vm, self.stream.take()) {
+            vm.forget(self.id);
         }
     }
 }
 
-const fn action_of(stream: &Stream) -> Action {
-    if stream.may_continue() {
-        Action::Continue
-    } else {
-        Action::Pause
+impl Drop for StreamAdapter {
+    fn drop(&mut self) {
+        self.forget();
+    }
+}
+
+/// Asks the host about the stream that hostcalls act for.
+struct OfTheHost;
+
+impl Surroundings for OfTheHost {
+    fn header(&self, name: &str) -> Vec<Vec<u8>> {
+        hostcalls::request_header(name)
+    }
+
+    fn peer(&self) -> Peer {
+        hostcalls::peer()
     }
 }
 
@@ -132,29 +183,4 @@ fn refuse_unready() -> Action {
     );
     hostcalls::answer(&Denial::by_policy(Reason::Internal).to_http());
     Action::Pause
-}
-
-/// Whether the Control Plane call among the effects, if any, went out.
-#[derive(PartialEq, Eq)]
-enum Sent {
-    Failed,
-    FineOrNone,
-}
-
-fn carry_out(shared: &Shared, effects: Vec<Effect>) -> Sent {
-    let mut sent = Sent::FineOrNone;
-    for effect in effects {
-        match effect {
-            Effect::Answer(answer) => hostcalls::answer(&answer),
-            Effect::CallPlane(call) => {
-                if hostcalls::call_plane(&call).is_err() {
-                    sent = Sent::Failed;
-                }
-            }
-            Effect::Count(counter) => shared.counters.increment(counter),
-            Effect::Forward(_release) => hostcalls::resume_request(),
-            Effect::Log { level, line } => log::log!(level, "{line}"),
-        }
-    }
-    sent
 }

@@ -39,6 +39,14 @@ fn check(value: &Value, key: &KeySpec, pointer: &str) -> Result<(), ConfigError>
         Kind::Texts { longest } => each(value, limits::LIST_ENTRIES, pointer, |item, place| {
             text(item, *longest, place)
         }),
+        Kind::Flag => match value {
+            Value::Bool(_) => Ok(()),
+            Value::Null
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_)
+            | Value::Object(_) => Err(wrong_type(pointer, value, "true or false")),
+        },
         Kind::Object(spec) => object(value, spec, pointer),
         Kind::Objects { of, most } => {
             if value.as_array().is_some_and(Vec::is_empty) {
@@ -90,12 +98,7 @@ fn word(value: &Value, words: &[&str], pointer: &str) -> Result<(), ConfigError>
         shown(found),
         listed(words.iter().copied())
     );
-    let hint = if found == "hold" {
-        "this version answers at once and does not hold requests open yet; write \"return\""
-            .to_owned()
-    } else {
-        meant(found, words.iter().copied())
-    };
+    let hint = meant(found, words.iter().copied());
     Err(ConfigError::new(pointer, problem, hint))
 }
 

@@ -43,6 +43,8 @@ pub(super) enum Kind {
         of: &'static ObjectSpec,
         most: usize,
     },
+    /// `true` or `false`.
+    Flag,
 }
 
 const NAME: Kind = Kind::Text {
@@ -55,9 +57,11 @@ const MESSAGE: Kind = Kind::Text {
     longest: limits::MESSAGE_BYTES,
 };
 
-/// The modes of this version. `hold` is part of the contract and not built yet: a configuration that asks for it
-/// must not silently get something else.
-pub(super) const MODES: &[&str] = &["return"];
+pub(super) const MODES: &[&str] = &["hold", "return"];
+
+pub(super) const ENFORCEMENTS: &[&str] = &["enforce", "observe"];
+
+pub(super) const SPEND_ON: &[&str] = &["accepted", "release"];
 
 pub(super) const ACTIONS: &[&str] = &["allow", "deny", "require_approval", "require_review"];
 
@@ -93,14 +97,45 @@ pub(super) static ROOT: ObjectSpec = ObjectSpec {
             "How the Control Plane is reached; absent means there is none.",
         ),
         key(
+            "enforcement",
+            Kind::Word(ENFORCEMENTS),
+            "`observe` files nothing and refuses nothing, but counts and logs what it would have done. `enforce` by default.",
+        ),
+        key(
             "approval_mode",
             Kind::Word(MODES),
-            "What a held request gets: `return` answers 403 at once and the client resends after the approval.",
+            "What a held request gets: `hold` keeps it waiting for the decision, `return` answers 403 at once and the client resends after the approval. `hold` by default.",
         ),
         key(
             "review_mode",
             Kind::Word(MODES),
             "Earlier spelling of `approval_mode`.",
+        ),
+        key(
+            "hold_timeout_ms",
+            Kind::Whole {
+                lowest: limits::HOLD_TIMEOUT_MS.0,
+                highest: limits::HOLD_TIMEOUT_MS.1,
+            },
+            "Time, in milliseconds, that a request is held before it is answered 403 undecided; Envoy's stream_idle_timeout must be longer. 1800000 by default.",
+        ),
+        key(
+            "poll_interval_ms",
+            Kind::Whole {
+                lowest: limits::POLL_INTERVAL_MS.0,
+                highest: limits::POLL_INTERVAL_MS.1,
+            },
+            "Time, in milliseconds, between two reads of the Control Plane's list while requests are held; one read serves all of a worker. 1000 by default.",
+        ),
+        key(
+            "spend_approval_on",
+            Kind::Word(SPEND_ON),
+            "When an approval is used up: `release` as soon as its request goes on, `accepted` once the upstream has accepted it. `release` by default.",
+        ),
+        key(
+            "identity",
+            Kind::Object(&IDENTITY),
+            "Where to find who asks, for the person who decides to read; the peer's address is always filed.",
         ),
         key(
             "message",
@@ -170,6 +205,26 @@ static CONTROL_PLANE: ObjectSpec = ObjectSpec {
                 highest: limits::PLANE_TIMEOUT_MS.1,
             },
             "Time, in milliseconds, that one call to the Control Plane may take. 10000 by default.",
+        ),
+        key(
+            "heartbeat",
+            Kind::Flag,
+            "Whether this Envoy tells the Control Plane about once a minute that it is there. Never needed for approvals; false by default.",
+        ),
+    ],
+};
+
+static IDENTITY: ObjectSpec = ObjectSpec {
+    keys: &[
+        key(
+            "header",
+            NAME,
+            "A request header that holds who asks. It is believed: whatever stands in front of the gate must set it and strip clients' own copies.",
+        ),
+        key(
+            "client_certificate",
+            Kind::Flag,
+            "Whether the client's certificate (its first URI name, else its subject) says who asks where the header does not.",
         ),
     ],
 };

@@ -56,6 +56,7 @@ fn kind(kind: &Kind) -> Map<String, Value> {
             "type": "array", "minItems": 1, "maxItems": limits::LIST_ENTRIES,
             "items": {"type": "string", "minLength": 1, "maxLength": longest},
         }),
+        Kind::Flag => json!({"type": "boolean"}),
         Kind::Object(spec) => Value::Object(object(spec)),
         Kind::Objects { of, most } => {
             json!({"type": "array", "maxItems": most, "items": object(of)})

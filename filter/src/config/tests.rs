@@ -63,7 +63,8 @@ fn ok_a_whole_configuration() {
         config.rules[0].action,
         Action::RequireApproval {
             approval_rule: "r".to_owned(),
-            message: "please ask".to_owned()
+            message: "please ask".to_owned(),
+            mode: Mode::Return,
         }
     );
     assert_eq!(config.rules[1].name, "rules[1]");
@@ -73,6 +74,43 @@ fn ok_a_whole_configuration() {
             message: "never".to_owned()
         }
     );
+}
+
+#[test]
+fn ok_a_rule_holds_unless_a_mode_says_otherwise() {
+    let mode = |listener: &str, rule: &str| {
+        let text = format!(
+            r#"{{"listener_name":"l","control_plane":{{"cluster":"c","authority":"a"}},{listener}"rules":[{{"action":"require_approval","approval_rule":"r"{rule}}}]}}"#
+        );
+        let config = Config::parse(text.as_bytes()).expect(&text);
+        match config.rules[0].action {
+            Action::RequireApproval { mode, .. } => mode,
+            Action::Allow | Action::Deny { .. } => panic!("{text}"),
+        }
+    };
+
+    assert_eq!(mode("", ""), Mode::Hold);
+    assert_eq!(mode(r#""approval_mode":"return","#, ""), Mode::Return);
+    assert_eq!(mode(r#""review_mode":"hold","#, ""), Mode::Hold);
+    assert_eq!(
+        mode(r#""approval_mode":"return","#, r#","review_mode":"hold""#),
+        Mode::Hold
+    );
+}
+
+#[test]
+fn ok_the_defaults_of_a_hold() {
+    let config = Config::parse(br#"{"listener_name":"l"}"#).expect("valid");
+
+    assert_eq!(
+        (config.hold_timeout_ms, config.poll_interval_ms),
+        (1_800_000, 1_000)
+    );
+    assert_eq!(
+        (config.enforcement, config.spend_on),
+        (Enforcement::Enforce, SpendOn::Release)
+    );
+    assert_eq!(config.identity, IdentitySource::default());
 }
 
 #[test]
@@ -99,7 +137,7 @@ fn err_what_is_no_configuration() {
 fn err_unknown_and_missing_keys() {
     assert_eq!(
         err(r#"{"listner_name":"l"}"#),
-        "invalid plugin configuration at /listner_name: the key \"listner_name\" is unknown, allowed are \"listener_name\", \"control_plane\", \"approval_mode\", \"review_mode\", \"message\", \"max_body_bytes\", \"sensitive_query_params\", \"redaction_key_env\", \"rules\"; hint: did you mean \"listener_name\"?"
+        "invalid plugin configuration at /listner_name: the key \"listner_name\" is unknown, allowed are \"listener_name\", \"control_plane\", \"enforcement\", \"approval_mode\", \"review_mode\", \"hold_timeout_ms\", \"poll_interval_ms\", \"spend_approval_on\", \"identity\", \"message\", \"max_body_bytes\", \"sensitive_query_params\", \"redaction_key_env\", \"rules\"; hint: did you mean \"listener_name\"?"
     );
     assert_eq!(
         err("{}"),
@@ -151,8 +189,24 @@ fn err_types_and_bounds() {
             "at /rules/0/match/paths: found an empty list, which nothing could ever match; hint: name at least one entry, or leave the key out to match everything",
         ),
         (
-            r#"{"listener_name":"l","approval_mode":"hold"}"#,
-            "at /approval_mode: found \"hold\", allowed is \"return\"; hint: this version answers at once and does not hold requests open yet; write \"return\"",
+            r#"{"listener_name":"l","approval_mode":"holds"}"#,
+            "at /approval_mode: found \"holds\", allowed is \"hold\", \"return\"; hint: did you mean \"hold\"?",
+        ),
+        (
+            r#"{"listener_name":"l","enforcement":"off"}"#,
+            "at /enforcement: found \"off\", allowed is \"enforce\", \"observe\"; hint: remove it, or use one of the allowed ones",
+        ),
+        (
+            r#"{"listener_name":"l","hold_timeout_ms":0}"#,
+            "at /hold_timeout_ms: found 0, allowed is a whole number from 1000 to 86400000; hint: choose a number within these bounds",
+        ),
+        (
+            r#"{"listener_name":"l","identity":{"header":"x user"}}"#,
+            "at /identity/header: found \"x user\", which cannot name a header; hint: write a header name such as \"x-user\"",
+        ),
+        (
+            r#"{"listener_name":"l","identity":{"client_certificate":"yes"}}"#,
+            "at /identity/client_certificate: found a text, allowed is true or false; hint: correct the type of this value",
         ),
     ];
     for (text, end) in table {
@@ -171,10 +225,6 @@ fn err_a_gate_that_nobody_can_decide() {
             r#"{{"listener_name":"l","approval_mode":"return","rules":[{HOLD}]}}"#
         )),
         "invalid plugin configuration at /control_plane: this key is missing, but /rules/0 requires an approval that only a Control Plane can give; hint: add control_plane with cluster and authority"
-    );
-    assert_eq!(
-        err(&with_rule(HOLD).replace(r#""approval_mode":"return","#, "")),
-        "invalid plugin configuration at /approval_mode: this key is missing, but /rules/0 requires an approval; allowed is \"return\"; hint: add \"approval_mode\": \"return\": the default of the contract, \"hold\", is not built yet"
     );
 }
 

@@ -5,11 +5,20 @@ use serde_json::{Map, Value};
 use crate::approval::{ApprovalId, SafeToken, Status};
 use crate::json;
 use crate::limits;
+use crate::metrics::PlaneFailure;
 
 /// The right to forward one held request once. Made here and nowhere else, from `forward: true`; not to be copied.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Release {
     id: ApprovalId,
+    pending: Option<PendingSettlement>,
+}
+
+/// A release that is not spent yet: the plane awaits how it ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PendingSettlement {
+    /// Which release of the approval it is, where the plane names it.
+    pub release_id: Option<SafeToken>,
 }
 
 impl Release {
@@ -17,6 +26,12 @@ impl Release {
     #[must_use]
     pub const fn id(&self) -> &ApprovalId {
         &self.id
+    }
+
+    /// What is to be settled once the request's end is known; `None` where the release has spent the approval.
+    #[must_use]
+    pub const fn pending(&self) -> Option<&PendingSettlement> {
+        self.pending.as_ref()
     }
 }
 
@@ -98,6 +113,40 @@ pub enum PlaneFault {
     Unsent,
 }
 
+impl PlaneFault {
+    fn of_status(answer: &PlaneAnswer, status: u16) -> Self {
+        let message = object_of(answer)
+            .ok()
+            .and_then(|entries| text(&entries, "message").map(cleaned));
+        Self::Status { status, message }
+    }
+
+    /// What kind it is. Envoy answers 503 and 504 as text for a plane that is down or late; the plane's own are JSON.
+    #[must_use]
+    pub const fn kind(&self) -> PlaneFailure {
+        match self {
+            Self::ForwardWithoutId
+            | Self::FieldMissing(_)
+            | Self::NotJson
+            | Self::OtherApproval
+            | Self::TooLarge => PlaneFailure::BadAnswer,
+            Self::NoAnswer | Self::Unsent => PlaneFailure::Unreachable,
+            Self::Status {
+                status: 401 | 403, ..
+            } => PlaneFailure::Credential,
+            Self::Status {
+                status: 503,
+                message: None,
+            } => PlaneFailure::Unreachable,
+            Self::Status {
+                status: 504,
+                message: None,
+            } => PlaneFailure::TimedOut,
+            Self::Status { .. } => PlaneFailure::Refused,
+        }
+    }
+}
+
 /// What the operator can do about a status.
 const fn remedy(status: u16) -> &'static str {
     match status {
@@ -139,25 +188,114 @@ pub enum Filing {
 ///
 /// When the answer cannot be trusted to be the plane's word. The request must be refused.
 pub fn read_filing(answer: &PlaneAnswer) -> Result<Filing, PlaneFault> {
-    let entries = trusted_object(answer, &[200, 201])?;
+    read_release(answer, &[200, 201], None)
+}
+
+/// Reads the answer to a claim of `asked` (contract 1.5).
+///
+/// # Errors
+///
+/// When the answer cannot be trusted to be the plane's word about this very approval. Whoever waits for it must be refused.
+pub fn read_claim(answer: &PlaneAnswer, asked: &ApprovalId) -> Result<Filing, PlaneFault> {
+    read_release(answer, &[200], Some(asked))
+}
+
+fn read_release(
+    answer: &PlaneAnswer,
+    statuses: &[u16],
+    asked: Option<&ApprovalId>,
+) -> Result<Filing, PlaneFault> {
+    let entries = trusted_object(answer, statuses)?;
     let forward = entries
         .get("forward")
         .and_then(Value::as_bool)
         .ok_or(PlaneFault::FieldMissing("forward"))?;
     let review = entries.get("review").and_then(Value::as_object);
     let id = review.and_then(|review| text(review, "id"));
+    let status = review
+        .and_then(|review| text(review, "status"))
+        .map_or(Status::Unknown(None), Status::parse);
     if forward {
         let id = id
             .and_then(ApprovalId::parse_canonical)
             .ok_or(PlaneFault::ForwardWithoutId)?;
-        return Ok(Filing::Released(Release { id }));
+        if asked.is_some_and(|asked| *asked != id) {
+            return Err(PlaneFault::OtherApproval);
+        }
+        let pending = (status == Status::Processing).then(|| PendingSettlement {
+            release_id: text(&entries, "release_id").and_then(SafeToken::parse),
+        });
+        return Ok(Filing::Released(Release { id, pending }));
     }
-    let review = review.ok_or(PlaneFault::FieldMissing("review"))?;
+    review.ok_or(PlaneFault::FieldMissing("review"))?;
+    if let Some(asked) = asked
+        && id != Some(asked.as_str())
+    {
+        return Err(PlaneFault::OtherApproval);
+    }
     Ok(Filing::Held {
         id: id.and_then(SafeToken::parse),
-        status: text(review, "status").map_or(Status::Unknown(None), Status::parse),
+        status,
         is_new: answer.status == Some(201),
     })
+}
+
+/// Why a list could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ListFault {
+    /// The plane has no such route for a sidecar: it is older, or it takes the call for somebody else's (contract 1.2).
+    #[error("the control plane does not list approvals for a sidecar")]
+    NoRoute,
+    /// The answer cannot be trusted.
+    #[error(transparent)]
+    Plane(#[from] PlaneFault),
+}
+
+/// Reads the answer to a list (contract 1.7): where each approval that it names stands. Entries without a canonical id are
+/// about nothing that anybody waits for.
+///
+/// # Errors
+///
+/// When the plane has no list, or the answer cannot be trusted.
+pub fn read_list(answer: &PlaneAnswer) -> Result<Vec<(ApprovalId, Status)>, ListFault> {
+    let status = answer.status.ok_or(PlaneFault::NoAnswer)?;
+    if matches!(status, 401 | 403 | 404) {
+        return Err(ListFault::NoRoute);
+    }
+    if status != 200 {
+        return Err(PlaneFault::of_status(answer, status).into());
+    }
+    let Value::Array(entries) = json_of(answer)? else {
+        return Err(PlaneFault::NotJson.into());
+    };
+    let stands = |entry: &Value| {
+        let entry = entry.as_object()?;
+        let id = text(entry, "id").and_then(ApprovalId::parse_canonical)?;
+        Some((id, text(entry, "status").map(Status::parse)?))
+    };
+    Ok(entries.iter().filter_map(stands).collect())
+}
+
+/// Reads the answer to a settlement: any `200` of the plane's own.
+///
+/// # Errors
+///
+/// When it is not known whether the plane has taken it.
+pub fn read_settlement(answer: &PlaneAnswer) -> Result<(), PlaneFault> {
+    trusted_object(answer, &[200]).map(drop)
+}
+
+/// Reads the answer to a handshake: a `200` or an unchanged `304`.
+///
+/// # Errors
+///
+/// When the plane did not take it.
+pub fn read_handshake(answer: &PlaneAnswer) -> Result<(), PlaneFault> {
+    match answer.status {
+        Some(200 | 304) => Ok(()),
+        Some(status) => Err(PlaneFault::of_status(answer, status)),
+        None => Err(PlaneFault::NoAnswer),
+    }
 }
 
 /// One approval as the plane reports it.
@@ -243,26 +381,26 @@ fn trusted_object(
 ) -> Result<Map<String, Value>, PlaneFault> {
     let status = answer.status.ok_or(PlaneFault::NoAnswer)?;
     if !statuses.contains(&status) {
-        let message = object_of(answer)
-            .ok()
-            .and_then(|entries| text(&entries, "message").map(cleaned));
-        return Err(PlaneFault::Status { status, message });
+        return Err(PlaneFault::of_status(answer, status));
     }
     object_of(answer)
 }
 
 fn object_of(answer: &PlaneAnswer) -> Result<Map<String, Value>, PlaneFault> {
+    match json_of(answer)? {
+        Value::Object(entries) => Ok(entries),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Err(PlaneFault::NotJson)
+        }
+    }
+}
+
+fn json_of(answer: &PlaneAnswer) -> Result<Value, PlaneFault> {
     let body = answer.body.as_deref().ok_or(PlaneFault::TooLarge)?;
     if !answer.is_json {
         return Err(PlaneFault::NotJson);
     }
-    match json::parse(body) {
-        Ok(Value::Object(entries)) => Ok(entries),
-        Ok(
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_),
-        )
-        | Err(_) => Err(PlaneFault::NotJson),
-    }
+    json::parse(body).map_err(|_fault| PlaneFault::NotJson)
 }
 
 fn cleaned(message: &str) -> String {

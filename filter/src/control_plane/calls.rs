@@ -2,10 +2,12 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::approval::ApprovalId;
+use crate::approval::{ApprovalId, SafeToken, SpendOn};
 use crate::config::ControlPlaneConfig;
+use crate::identity::{Correlation, Requester};
+use crate::limits;
 use crate::secret::Secret;
 use crate::statement::Statement;
 
@@ -14,6 +16,42 @@ use crate::statement::Statement;
 pub struct ControlPlane {
     config: ControlPlaneConfig,
     credential: Option<Credential>,
+    spend_on: SpendOn,
+}
+
+/// What is filed.
+#[derive(Clone, Copy, Debug)]
+pub struct FilingRequest<'f> {
+    /// The listener's name, as the plane knows it.
+    pub listener_name: &'f str,
+    /// The plane's rule that says who approves.
+    pub approval_rule: &'f str,
+    /// The bytes.
+    pub statement: &'f Statement,
+    /// Who asks, as far as it is known.
+    pub requester: Option<&'f Requester>,
+    /// What ties the call to the request.
+    pub correlation: &'f Correlation,
+}
+
+/// How a release that the upstream's answer decides about ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settlement {
+    /// The request did not run: the approval may be used again.
+    Returned,
+    /// It ran, or may have run.
+    Spent,
+}
+
+impl Settlement {
+    /// The word on the wire and in the log.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Returned => "returned",
+            Self::Spent => "spent",
+        }
+    }
 }
 
 /// The raw sidecar token, fit for a header.
@@ -77,37 +115,113 @@ impl std::fmt::Debug for PlaneCall {
 impl ControlPlane {
     /// Joins the configuration and its credential; `None` where another filter on the cluster adds it.
     #[must_use]
-    pub const fn new(config: ControlPlaneConfig, credential: Option<Credential>) -> Self {
-        Self { config, credential }
+    pub const fn new(
+        config: ControlPlaneConfig,
+        credential: Option<Credential>,
+        spend_on: SpendOn,
+    ) -> Self {
+        Self {
+            config,
+            credential,
+            spend_on,
+        }
     }
 
     /// Files a statement, or asks again for one that is filed (contract 1.4).
     #[must_use]
-    pub fn file(
-        &self,
-        listener_name: &str,
-        approval_rule: &str,
-        statement: &Statement,
-    ) -> PlaneCall {
-        let body = json!({
-            "approval_rule": approval_rule,
-            "listener_name": listener_name,
-            "payload": STANDARD.encode(statement.bytes()),
+    pub fn file(&self, filing: &FilingRequest<'_>) -> PlaneCall {
+        let mut body = json!({
+            "approval_rule": filing.approval_rule,
+            "listener_name": filing.listener_name,
+            "payload": STANDARD.encode(filing.statement.bytes()),
         });
+        if let Some(entries) = body.as_object_mut() {
+            entries.extend(
+                filing
+                    .requester
+                    .map(|requester| ("requester".to_owned(), json!(requester))),
+            );
+            entries.extend(
+                self.spend_on_word()
+                    .map(|word| ("spend_on".to_owned(), json!(word))),
+            );
+        }
         self.call(
             "POST",
             "/api/sidecars/reviews",
-            Some(body.to_string().into_bytes()),
+            Some(&body),
+            filing.correlation,
         )
+    }
+
+    /// Asks for the release of one approval (contract 1.5). Never files.
+    #[must_use]
+    pub fn claim(&self, id: &ApprovalId) -> PlaneCall {
+        let body = self.spend_on_word().map(|word| json!({"spend_on": word}));
+        let path = format!("/api/sidecars/reviews/{id}/claim");
+        self.call("POST", &path, body.as_ref(), &Correlation::default())
+    }
+
+    /// Reads the newest approvals of this sidecar (contract 1.7). Changes nothing.
+    #[must_use]
+    pub fn list(&self) -> PlaneCall {
+        let path = format!("/api/sidecars/reviews?limit={}", limits::LIST_LIMIT);
+        self.call("GET", &path, None, &Correlation::default())
     }
 
     /// Reads one approval (contract 1.6). Changes nothing.
     #[must_use]
-    pub fn read(&self, id: &ApprovalId) -> PlaneCall {
-        self.call("GET", &format!("/api/sidecars/reviews/{id}"), None)
+    pub fn read(&self, id: &ApprovalId, correlation: &Correlation) -> PlaneCall {
+        let path = format!("/api/sidecars/reviews/{id}");
+        self.call("GET", &path, None, correlation)
     }
 
-    fn call(&self, method: &str, path: &str, body: Option<Vec<u8>>) -> PlaneCall {
+    /// Tells how the release `release_id` of an approval ended (design 7).
+    #[must_use]
+    pub fn settle(
+        &self,
+        id: &ApprovalId,
+        release_id: Option<&SafeToken>,
+        settlement: Settlement,
+    ) -> PlaneCall {
+        let mut body = json!({"outcome": settlement.word()});
+        if let Some(entries) = body.as_object_mut() {
+            entries.extend(release_id.map(|id| ("release_id".to_owned(), json!(id.as_str()))));
+        }
+        let path = format!("/api/sidecars/reviews/{id}/settle");
+        self.call("POST", &path, Some(&body), &Correlation::default())
+    }
+
+    /// Shows this sidecar as connected (contract 1.8). Never needed for approvals.
+    #[must_use]
+    pub fn handshake(&self) -> PlaneCall {
+        let body = json!({"version": env!("CARGO_PKG_VERSION"), "last_outcome": "applied"});
+        let mut call = self.call(
+            "POST",
+            "/api/sidecars/handshake",
+            Some(&body),
+            &Correlation::default(),
+        );
+        call.headers
+            .push(("hoop-sidecar-capabilities", CAPABILITIES.to_owned()));
+        call
+    }
+
+    /// The word that asks the plane to wait for the upstream's answer; a plane that does not know it spends at release.
+    const fn spend_on_word(&self) -> Option<&'static str> {
+        match self.spend_on {
+            SpendOn::Accepted => Some("accepted"),
+            SpendOn::Release => None,
+        }
+    }
+
+    fn call(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+        correlation: &Correlation,
+    ) -> PlaneCall {
         let mut headers = vec![
             (":method", method.to_owned()),
             (":path", format!("{}{path}", self.config.path_prefix)),
@@ -126,90 +240,21 @@ impl ControlPlane {
         if body.is_some() {
             headers.push(("content-type", "application/json".to_owned()));
         }
+        headers.extend_from_slice(correlation.headers());
         if let Some(Credential(token)) = &self.credential {
             headers.push(("hoop-sidecar-token", token.expose().to_owned()));
         }
         PlaneCall {
             cluster: self.config.cluster.clone(),
             headers,
-            body,
+            body: body.map(|body| body.to_string().into_bytes()),
             timeout_ms: self.config.timeout_ms,
         }
     }
 }
 
+/// What this gate can do, in the plane's words.
+const CAPABILITIES: &str = "approval_mode,review_mode,protocol:http";
+
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn plane() -> ControlPlane {
-        let config = ControlPlaneConfig {
-            cluster: "plane".to_owned(),
-            authority: "plane.example:8009".to_owned(),
-            path_prefix: "/hoop".to_owned(),
-            token_env: Some("T".to_owned()),
-            timeout_ms: 5,
-        };
-        ControlPlane::new(config, Some(Credential::parse("hsc_x\n").expect("fit")))
-    }
-
-    fn header<'c>(call: &'c PlaneCall, name: &str) -> Option<&'c str> {
-        call.headers
-            .iter()
-            .find(|(found, _)| *found == name)
-            .map(|(_, value)| value.as_str())
-    }
-
-    #[test]
-    fn a_filing_carries_the_statement_in_padded_base64_and_the_raw_token() {
-        let call = plane().file("l", "r", &Statement::http(b"POST", b"/a", b"\xff\xfe\xfd1"));
-
-        assert_eq!(header(&call, ":method"), Some("POST"));
-        assert_eq!(header(&call, ":path"), Some("/hoop/api/sidecars/reviews"));
-        assert_eq!(header(&call, "hoop-sidecar-token"), Some("hsc_x"));
-        assert_eq!(
-            call.body.as_deref(),
-            Some(
-                &br#"{"approval_rule":"r","listener_name":"l","payload":"UE9TVCAvYQoK//79MQ=="}"#[..]
-            )
-        );
-    }
-
-    #[test]
-    fn a_read_has_no_body_and_no_content_type() {
-        let id = ApprovalId::parse(b"9f97a1b2-0c3d-4e5f-8a9b-0c1d2e3f4a5b").expect("an id");
-
-        let call = plane().read(&id);
-
-        assert_eq!(
-            header(&call, ":path"),
-            Some("/hoop/api/sidecars/reviews/9f97a1b2-0c3d-4e5f-8a9b-0c1d2e3f4a5b")
-        );
-        assert_eq!((header(&call, "content-type"), &call.body), (None, &None));
-    }
-
-    #[test]
-    fn a_call_never_prints_its_token() {
-        assert!(
-            !format!(
-                "{:?} {:?}",
-                plane(),
-                plane().file("l", "r", &Statement::http(b"A", b"/", b""))
-            )
-            .contains("hsc_x")
-        );
-    }
-
-    #[test]
-    fn a_token_that_cannot_be_a_header_is_refused() {
-        assert_eq!(Credential::parse(" \n").err(), Some(CredentialUnfit::Empty));
-        assert_eq!(
-            Credential::parse("a\nb").err(),
-            Some(CredentialUnfit::NotVisibleAscii)
-        );
-        assert_eq!(
-            Credential::parse("é").err(),
-            Some(CredentialUnfit::NotVisibleAscii)
-        );
-    }
-}
+mod tests;

@@ -15,32 +15,27 @@ impl Denial {
             ("content-type", "text/plain; charset=utf-8".to_owned()),
             ("cache-control", "no-store".to_owned()),
         ];
-        match self.reason() {
-            Reason::Approval {
-                id: Some(id),
-                status,
-            } => {
+        match self.approval() {
+            Some((id, status)) => {
                 headers.push(("x-hoop-denied", "review".to_owned()));
                 for (id_name, status_name) in [
                     ("x-hoop-approval-id", "x-hoop-approval-status"),
                     ("x-hoop-review-id", "x-hoop-review-status"),
                 ] {
-                    headers.push((id_name, id.as_str().to_owned()));
-                    headers.extend(status.word().map(|word| (status_name, word.to_owned())));
-                }
-                if *status == Status::Pending {
-                    headers.push(("retry-after", "5".to_owned()));
+                    headers.push((id_name, id.to_owned()));
+                    headers.extend(status.map(|word| (status_name, word.to_owned())));
                 }
             }
-            Reason::AmbiguousPath
-            | Reason::Approval { id: None, .. }
-            | Reason::BodyTooLarge
-            | Reason::DenyRule
-            | Reason::Internal
-            | Reason::Malformed
-            | Reason::NotFiled
-            | Reason::RedactionKeyMissing
-            | Reason::Upgrade => headers.push(("x-hoop-denied", "policy".to_owned())),
+            None => headers.push(("x-hoop-denied", "policy".to_owned())),
+        }
+        if matches!(
+            self.reason(),
+            Reason::Approval {
+                id: Some(_),
+                status: Status::Pending
+            }
+        ) {
+            headers.push(("retry-after", "5".to_owned()));
         }
         headers.push(("connection", "close".to_owned()));
         let mut body = self.text().into_bytes();
@@ -58,7 +53,9 @@ impl Denial {
             Reason::Approval { .. }
             | Reason::BodyTooLarge
             | Reason::DenyRule
+            | Reason::HoldTimeout { .. }
             | Reason::Internal
+            | Reason::NotChecked { .. }
             | Reason::NotFiled
             | Reason::RedactionKeyMissing
             | Reason::Upgrade => 403,
@@ -69,6 +66,7 @@ impl Denial {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::approval::ApprovalId;
     use crate::approval::SafeToken;
 
     const ID: &str = "9f97a1b2-0c3d-4e5f-8a9b-0c1d2e3f4a5b";
@@ -158,5 +156,49 @@ mod tests {
             (Some("policy"), None)
         );
         assert_eq!(answer.body, b"held: waiting for approval\n");
+    }
+
+    #[test]
+    fn a_hold_that_ended_undecided_names_the_approval_and_asks_for_no_retry() {
+        let id = ApprovalId::parse(ID.as_bytes()).expect("an id");
+        let budget_ms = 1_800_000;
+        let reason = Reason::HoldTimeout { id, budget_ms };
+
+        let answer = Denial::new("held".to_owned(), reason).to_http();
+
+        assert_eq!(
+            (
+                answer.header("x-hoop-denied"),
+                answer.header("x-hoop-approval-status"),
+                answer.header("retry-after")
+            ),
+            (Some("review"), Some("PENDING"), None)
+        );
+        assert_eq!(
+            String::from_utf8_lossy(&answer.body),
+            format!(
+                "held: still waiting for approval after 30m0s; run the statement again once it is approved (approval {ID})\n"
+            )
+        );
+    }
+
+    #[test]
+    fn an_approval_that_could_not_be_checked_is_named_without_a_status() {
+        let id = ApprovalId::parse(ID.as_bytes()).expect("an id");
+
+        let answer = Denial::new("held".to_owned(), Reason::NotChecked { id }).to_http();
+
+        assert_eq!(
+            (
+                answer.header("x-hoop-denied"),
+                answer.header("x-hoop-review-id"),
+                answer.header("x-hoop-review-status")
+            ),
+            (Some("review"), Some(ID), None)
+        );
+        assert_eq!(
+            String::from_utf8_lossy(&answer.body),
+            format!("held: the approval request could not be checked (approval {ID})\n")
+        );
     }
 }

@@ -1,34 +1,45 @@
 //! One held request through the gate, event by event.
 
 use super::*;
+use crate::approval::Status;
 use crate::config::Config;
-use crate::control_plane::{Credential, PlaneAnswer};
+use crate::control_plane::{Credential, PlaneAnswer, read_claim};
+use crate::identity::NothingKnown;
 use crate::listener::Secrets;
 
 const ID: &str = "9f97a1b2-0c3d-4e5f-8a9b-0c1d2e3f4a5b";
+const LEFT: Event = Event::StreamEnded {
+    never_reached: false,
+};
 
 fn listener() -> Listener {
-    let text = br#"{"listener_name":"l","control_plane":{"cluster":"c","authority":"a"},"approval_mode":"return","max_body_bytes":8,
-        "rules":[{"name":"pay","match":{"methods":["POST"],"paths":["/p/**"]},"action":"require_approval","approval_rule":"r"}]}"#;
+    listener_with(r#""approval_mode":"return""#)
+}
+
+fn listener_with(keys: &str) -> Listener {
+    let text = format!(
+        r#"{{"listener_name":"l","control_plane":{{"cluster":"c","authority":"a"}},{keys},"max_body_bytes":8,
+        "rules":[{{"name":"pay","match":{{"methods":["POST"],"paths":["/p/**"]}},"action":"require_approval","approval_rule":"r"}}]}}"#
+    );
     let secrets = Secrets {
         credential: Credential::parse("hsc_t").ok(),
         redaction_key: None,
     };
-    Listener::new(Config::parse(text).expect("valid"), secrets)
+    Listener::new(Config::parse(text.as_bytes()).expect("valid"), secrets)
 }
 
 fn head(target: &str) -> RequestHead {
+    head_with(target, &[])
+}
+
+fn head_with(target: &str, more: &[(&str, &str)]) -> RequestHead {
     let headers = [(":method", "POST"), (":path", target), (":authority", "h")];
-    RequestHead::parse(
-        headers
-            .into_iter()
-            .map(|(name, value)| (name, value.as_bytes())),
-    )
-    .expect("readable")
+    let all = headers.iter().chain(more);
+    RequestHead::parse(all.map(|(name, value)| (*name, value.as_bytes()))).expect("readable")
 }
 
 fn held(listener: &Listener, target: &str, end_of_stream: bool) -> (Gate, Vec<Effect>) {
-    match Gate::open(listener, &head(target), end_of_stream) {
+    match Gate::open(listener, &head(target), end_of_stream, &NothingKnown) {
         (Opening::Held(gate), effects) => (*gate, effects),
         (other, _) => panic!("not held: {other:?}"),
     }
@@ -62,19 +73,20 @@ fn forward() -> Event {
 
 /// The filed body, which names the statement.
 fn filed(effects: &[Effect]) -> Option<String> {
-    effects.iter().find_map(|effect| match effect {
-        Effect::CallPlane(call) => call
-            .body
-            .clone()
-            .and_then(|body| String::from_utf8(body).ok()),
-        Effect::Answer(_) | Effect::Count(_) | Effect::Forward(_) | Effect::Log { .. } => None,
+    effects.iter().find_map(|effect| {
+        let Effect::CallPlane(call) = effect else {
+            return None;
+        };
+        String::from_utf8(call.body.clone()?).ok()
     })
 }
 
 fn refusal(effects: &[Effect]) -> Option<(u16, Option<&str>)> {
-    effects.iter().find_map(|effect| match effect {
-        Effect::Answer(answer) => Some((answer.status, answer.header("x-hoop-denied"))),
-        Effect::CallPlane(_) | Effect::Count(_) | Effect::Forward(_) | Effect::Log { .. } => None,
+    effects.iter().find_map(|effect| {
+        let Effect::Answer(answer) = effect else {
+            return None;
+        };
+        Some((answer.status, answer.header("x-hoop-denied")))
     })
 }
 
@@ -176,7 +188,7 @@ fn a_request_that_ends_undecided_is_counted_and_explained() {
     let cases = [
         (false, None, "allow_on_headers_stop_iteration"),
         (false, Some(body(b"x", false)), "before it was whole"),
-        (true, None, "its approval is spent"),
+        (true, None, "while the control plane was asked"),
     ];
     for (end_of_stream, event, why) in cases {
         let (mut gate, _) = held(&listener, "/p/1", end_of_stream);
@@ -184,7 +196,7 @@ fn a_request_that_ends_undecided_is_counted_and_explained() {
             gate.handle(&listener, event);
         }
 
-        let effects = gate.handle(&listener, Event::StreamEnded);
+        let effects = gate.handle(&listener, LEFT);
 
         assert!(effects.contains(&Effect::Count(Counter::Abandoned)));
         assert!(
@@ -218,7 +230,7 @@ fn an_upgrade_under_a_holding_rule_is_refused() {
         ..head("/p/1")
     };
 
-    let (opening, effects) = Gate::open(&listener(), &upgrade, true);
+    let (opening, effects) = Gate::open(&listener(), &upgrade, true, &NothingKnown);
 
     assert!(matches!(opening, Opening::Refused));
     assert!(effects.contains(&Effect::Count(Counter::RefusedUpgrade)));
@@ -244,3 +256,6 @@ fn a_log_line_holds_nothing_that_the_client_sent() {
         }
     }
 }
+
+mod hold;
+mod spend_on_acceptance;

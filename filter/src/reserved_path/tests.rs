@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::config::Config;
+use crate::identity::NothingKnown;
 use crate::listener::Secrets;
 
 const ID: &str = "9f97a1b2-0c3d-4e5f-8a9b-0c1d2e3f4a5b";
@@ -27,22 +28,25 @@ fn claimed(target: &str) -> Claim {
 }
 
 fn answer_of(effects: &[Effect]) -> Option<(u16, Value)> {
-    effects.iter().find_map(|effect| match effect {
-        Effect::Answer(answer) => {
-            assert_eq!(answer.header("cache-control"), Some("no-store"));
-            assert_eq!(answer.header("content-type"), Some("application/json"));
-            assert_eq!(answer.body.last(), Some(&b'\n'));
-            Some((
-                answer.status,
-                serde_json::from_slice(&answer.body).expect("JSON"),
-            ))
-        }
-        Effect::CallPlane(_) | Effect::Count(_) | Effect::Forward(_) | Effect::Log { .. } => None,
+    effects.iter().find_map(|effect| {
+        let Effect::Answer(answer) = effect else {
+            return None;
+        };
+        assert_eq!(answer.header("cache-control"), Some("no-store"));
+        assert_eq!(answer.header("content-type"), Some("application/json"));
+        assert_eq!(answer.body.last(), Some(&b'\n'));
+        let body = serde_json::from_slice(&answer.body).expect("JSON");
+        Some((answer.status, body))
     })
 }
 
 fn at_once(with_plane: bool, method: &str, rest: &str) -> (u16, String) {
-    let (read, effects) = open(&listener(with_plane), method.as_bytes(), rest.as_bytes());
+    let (read, effects) = open(
+        &listener(with_plane),
+        method.as_bytes(),
+        rest.as_bytes(),
+        &NothingKnown,
+    );
     assert!(read.is_none(), "{method} {rest} asks the plane");
     let (status, body) = answer_of(&effects).expect("an answer");
     (
@@ -57,6 +61,7 @@ fn after(status: &str, content_type: &str, body: &str) -> (u16, Value) {
         &listener,
         b"GET",
         format!("approvals/{}", ID.to_uppercase()).as_bytes(),
+        &NothingKnown,
     );
     let headers = [
         (":status", status.as_bytes()),
@@ -168,7 +173,7 @@ fn the_checks_come_in_the_order_of_the_contract() {
 
 #[test]
 fn a_405_says_what_is_allowed() {
-    let (_, effects) = open(&listener(true), b"POST", b"approvals/x");
+    let (_, effects) = open(&listener(true), b"POST", b"approvals/x", &NothingKnown);
 
     assert!(effects.iter().any(|effect| matches!(effect, Effect::Answer(answer) if answer.header("allow") == Some("GET, HEAD"))));
 }

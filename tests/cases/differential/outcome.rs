@@ -53,7 +53,7 @@ impl Outcome {
 
     fn body(&mut self, body: &[u8]) {
         if !body.is_empty() {
-            let text = body.escape_ascii().to_string();
+            let text = without_client_port(&body.escape_ascii().to_string());
             self.note(format!("    body {} {}", body.len(), shortened(&text)));
         }
     }
@@ -73,6 +73,17 @@ fn alike(name: &str, value: &str, own_address: Option<SocketAddr>) -> String {
     };
     replaced.to_owned()
 }
+
+/// What is filed names the client's address; its port is chance.
+fn without_client_port(text: &str) -> String {
+    let Some((before, behind)) = text.split_once(CLIENT_ADDRESS) else {
+        return text.to_owned();
+    };
+    let rest = behind.trim_start_matches(|letter: char| letter.is_ascii_digit());
+    format!("{before}{CLIENT_ADDRESS}<port>{rest}")
+}
+
+const CLIENT_ADDRESS: &str = r#"\"peer_addr\":\"127.0.0.1:"#;
 
 fn is_uuid(value: &str) -> bool {
     let groups: Vec<usize> = value.split('-').map(str::len).collect();
@@ -117,6 +128,17 @@ mod tests {
         ] {
             assert_eq!(alike(name, value, Some(own)), shown, "{name}: {value}");
         }
+    }
+
+    #[test]
+    fn the_clients_port_is_made_alike() {
+        let filed = |port| format!(r#"{{\"peer_addr\":\"127.0.0.1:{port}\",\"x\":1}}"#);
+
+        assert_eq!(
+            without_client_port(&filed("40000")),
+            without_client_port(&filed("60999"))
+        );
+        assert_eq!(without_client_port("1:2"), "1:2");
     }
 
     #[test]

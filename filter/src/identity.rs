@@ -1,0 +1,279 @@
+//! Who asks, for the person who decides to read: a trusted header, else the client's certificate, and always the peer's
+//! address. Display only: nothing is matched or allowed by it. Source: contract 1.4.
+
+use serde::Serialize;
+
+use crate::limits;
+
+/// Where to find who asks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IdentitySource {
+    /// A header, in lower case, that whatever stands in front sets and strips from clients' requests.
+    pub header: Option<String>,
+    /// Whether the client's certificate names it, where the header does not.
+    pub certificate: bool,
+}
+
+/// What the host knows of the other end of the connection.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Peer {
+    /// Its address, with the port.
+    pub address: Option<Vec<u8>>,
+    /// The first URI in its certificate's subject alternative names.
+    pub uri_san: Option<Vec<u8>>,
+    /// The subject of its certificate.
+    pub subject: Option<Vec<u8>>,
+}
+
+/// What can be asked about a request beyond its head; asked only once a rule holds it, since each answer costs a call of the
+/// host.
+pub trait Surroundings {
+    /// Every value of a request header, in order.
+    fn header(&self, name: &str) -> Vec<Vec<u8>>;
+    /// The other end of the connection.
+    fn peer(&self) -> Peer;
+}
+
+/// Surroundings of which nothing is known, for drivers without a connection: tests, fuzzers.
+#[derive(Clone, Copy, Debug)]
+pub struct NothingKnown;
+
+impl Surroundings for NothingKnown {
+    fn header(&self, _name: &str) -> Vec<Vec<u8>> {
+        Vec::new()
+    }
+
+    fn peer(&self) -> Peer {
+        Peer::default()
+    }
+}
+
+/// Who asks, as it is filed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Requester {
+    #[serde(skip_serializing_if = "String::is_empty")]
+    subject: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    peer_addr: String,
+    method: &'static str,
+}
+
+impl Requester {
+    /// Finds who asks; `None` where not even an address is known.
+    #[must_use]
+    pub fn find(source: &IdentitySource, surroundings: &dyn Surroundings) -> Option<Self> {
+        let peer = surroundings.peer();
+        let peer_addr = peer.address.as_deref().map(clean).unwrap_or_default();
+        let from_header = || {
+            let values = surroundings.header(source.header.as_deref()?);
+            // A header that stands twice names two people.
+            match values.as_slice() {
+                [value] => named(value),
+                _ => None,
+            }
+        };
+        let from_certificate = || {
+            let names = [&peer.uri_san, &peer.subject];
+            let mut names = names.into_iter().flatten().filter(|_| source.certificate);
+            names.find_map(|name| named(name))
+        };
+        let (subject, method) = if let Some(subject) = from_header() {
+            (subject, "identity_header")
+        } else if let Some(subject) = from_certificate() {
+            (subject, "tls_client_certificate")
+        } else {
+            (String::new(), "peer_address")
+        };
+        let known = !subject.is_empty() || !peer_addr.is_empty();
+        known.then_some(Self {
+            subject,
+            peer_addr,
+            method,
+        })
+    }
+}
+
+fn named(value: &[u8]) -> Option<String> {
+    Some(clean(value)).filter(|name| !name.is_empty())
+}
+
+/// Text that is safe to look at: valid, without control and direction marks, at most [`limits::IDENTITY_BYTES`].
+fn clean(value: &[u8]) -> String {
+    let mut text = String::new();
+    for letter in String::from_utf8_lossy(value).trim().chars() {
+        if text.len().saturating_add(letter.len_utf8()) > limits::IDENTITY_BYTES {
+            break;
+        }
+        if !letter.is_control() && !is_invisible(letter) {
+            text.push(letter);
+        }
+    }
+    text
+}
+
+/// Characters that change how the text around them looks, or that nobody sees.
+const fn is_invisible(letter: char) -> bool {
+    matches!(
+        letter,
+        '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+    )
+}
+
+/// Headers that tie the calls of one request together: its trace context and its id. They go along on the calls to the
+/// Control Plane, which Envoy does not do by itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Correlation(Vec<(&'static str, String)>);
+
+impl Correlation {
+    /// Takes what a request carries; a value that stands twice or is no visible text is left out.
+    #[must_use]
+    pub fn of(surroundings: &dyn Surroundings) -> Self {
+        let usable = |name: &'static str| {
+            let values = surroundings.header(name);
+            let [value] = values.as_slice() else {
+                return None;
+            };
+            let text = std::str::from_utf8(value).ok()?;
+            let fits = !text.is_empty() && text.len() <= limits::CORRELATION_BYTES;
+            let is_visible = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+            (fits && is_visible).then(|| (name, text.to_owned()))
+        };
+        Self(CORRELATING.into_iter().filter_map(usable).collect())
+    }
+
+    /// The headers.
+    #[must_use]
+    pub fn headers(&self) -> &[(&'static str, String)] {
+        &self.0
+    }
+}
+
+/// W3C Trace Context, B3 in both of its forms, and Envoy's request id.
+const CORRELATING: [&str; 9] = [
+    "traceparent",
+    "tracestate",
+    "b3",
+    "x-b3-traceid",
+    "x-b3-spanid",
+    "x-b3-parentspanid",
+    "x-b3-sampled",
+    "x-b3-flags",
+    "x-request-id",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Default)]
+    struct Known {
+        headers: Vec<(&'static str, &'static [u8])>,
+        peer: Peer,
+    }
+
+    impl Surroundings for Known {
+        fn header(&self, name: &str) -> Vec<Vec<u8>> {
+            let found = self.headers.iter().filter(|(header, _)| *header == name);
+            found.map(|(_, value)| value.to_vec()).collect()
+        }
+
+        fn peer(&self) -> Peer {
+            self.peer.clone()
+        }
+    }
+
+    fn known(headers: &[(&'static str, &'static [u8])]) -> Known {
+        Known {
+            headers: headers.to_vec(),
+            peer: Peer {
+                address: Some(b"10.0.0.7:4711".to_vec()),
+                uri_san: Some(b"spiffe://a/b".to_vec()),
+                subject: Some(b"CN=agent".to_vec()),
+            },
+        }
+    }
+
+    fn everything() -> IdentitySource {
+        IdentitySource {
+            header: Some("x-user".to_owned()),
+            certificate: true,
+        }
+    }
+
+    fn found(source: &IdentitySource, known: &Known) -> String {
+        serde_json::to_string(&Requester::find(source, known)).expect("text")
+    }
+
+    #[test]
+    fn the_header_names_who_asks() {
+        assert_eq!(
+            found(&everything(), &known(&[("x-user", b" ann\n")])),
+            r#"{"subject":"ann","peer_addr":"10.0.0.7:4711","method":"identity_header"}"#
+        );
+    }
+
+    #[test]
+    fn without_a_usable_header_the_certificate_does() {
+        let tables: [&[(&'static str, &'static [u8])]; 4] = [
+            &[],
+            &[("x-user", b"")],
+            &[("x-user", b" \t")],
+            &[("x-user", b"a"), ("x-user", b"b")],
+        ];
+        for headers in tables {
+            assert_eq!(
+                found(&everything(), &known(headers)),
+                r#"{"subject":"spiffe://a/b","peer_addr":"10.0.0.7:4711","method":"tls_client_certificate"}"#
+            );
+        }
+        let mut no_san = known(&[]);
+        no_san.peer.uri_san = None;
+        assert!(found(&everything(), &no_san).contains(r#""subject":"CN=agent""#));
+    }
+
+    #[test]
+    fn a_source_that_is_not_configured_is_not_believed() {
+        assert_eq!(
+            found(&IdentitySource::default(), &known(&[("x-user", b"root")])),
+            r#"{"peer_addr":"10.0.0.7:4711","method":"peer_address"}"#
+        );
+    }
+
+    #[test]
+    fn nobody_is_nobody() {
+        assert_eq!(Requester::find(&everything(), &Known::default()), None);
+    }
+
+    #[test]
+    fn a_name_is_cut_on_a_letter_and_cleaned() {
+        let long: &'static [u8] = Box::leak("ä".repeat(200).into_bytes().into_boxed_slice());
+        let text = found(&everything(), &known(&[("x-user", long)]));
+        assert!(text.contains(&format!("\"{}\"", "ä".repeat(127))), "{text}");
+
+        let text = found(
+            &everything(),
+            &known(&[("x-user", "a\u{202e}b\u{200b}c\u{7}\r\nd".as_bytes())]),
+        );
+        assert!(text.contains("\"abcd\""), "{text}");
+    }
+
+    #[test]
+    fn correlation_takes_what_is_unambiguous_and_visible() {
+        let known = known(&[
+            ("traceparent", b"00-a-b-01"),
+            ("x-request-id", b"r"),
+            ("b3", b"1"),
+            ("b3", b"2"),
+            ("tracestate", b"a\r\nx: y"),
+            ("authorization", b"secret"),
+        ]);
+
+        assert_eq!(
+            Correlation::of(&known).headers(),
+            [
+                ("traceparent", "00-a-b-01".to_owned()),
+                ("x-request-id", "r".to_owned())
+            ]
+        );
+    }
+}

@@ -1,0 +1,425 @@
+//! What all held requests of a VM share: one read of the Control Plane's list per interval, and a claim for what it shows as
+//! approved. Source: design 6.
+//!
+//! A driver tells it who waits for which approval, lets it [`Poller::tick`] when [`Poller::next_tick`] says so, and brings the
+//! answers back. It learns nothing of requests: a [`Watcher`] is a number, and what it is told is a [`News`].
+//!
+//! Only a claim releases. A claim is made once per approval however many wait for it, and its release goes to one of them.
+
+mod approval_watch;
+
+use std::collections::BTreeMap;
+
+use crate::approval::{ApprovalId, Status};
+use crate::control_plane::{
+    ControlPlane, Filing, ListFault, PendingSettlement, PlaneAnswer, PlaneCall, PlaneFault,
+    Release, Settlement, read_claim, read_list, read_settlement,
+};
+use crate::event::News;
+use crate::limits;
+use crate::metrics::Counter;
+use approval_watch::ApprovalWatch;
+
+/// Who waits; the driver's number of a stream.
+pub type Watcher = u32;
+
+/// What the poller wants done.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Send a call and bring its answer back with the errand.
+    Call(PlaneCall, Errand),
+    /// Add one to a counter.
+    Count(Counter),
+    /// Write a line to the operator's log.
+    Log(log::Level, String),
+    /// A claim has released for somebody who has gone.
+    Nobody(Release),
+    /// Tell who waits; the watch is over.
+    Tell(Watcher, News),
+}
+
+/// What a call of the poller was for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Errand {
+    /// A claim of this approval.
+    Claim(ApprovalId),
+    /// A read of the list.
+    List,
+    /// The settlement of a release.
+    Settle(ApprovalId),
+}
+
+/// The poller of one VM. Times are milliseconds of any one clock.
+#[derive(Debug)]
+pub struct Poller {
+    interval_ms: u64,
+    /// Who waits for what.
+    watchers: BTreeMap<Watcher, ApprovalId>,
+    approvals: BTreeMap<ApprovalId, ApprovalWatch>,
+    list: List,
+}
+
+/// How the list is read.
+#[derive(Clone, Copy, Debug)]
+enum List {
+    /// A read is under way since then.
+    Asked { at: u64 },
+    /// The next read is due then.
+    Due { at: u64 },
+    /// The plane has no list; each approval is claimed by itself, and the list is tried again then.
+    Missing { retry_at: u64 },
+}
+
+impl Poller {
+    /// A poller that reads the list once per interval while somebody waits.
+    #[must_use]
+    pub const fn new(interval_ms: u64) -> Self {
+        Self {
+            interval_ms,
+            watchers: BTreeMap::new(),
+            approvals: BTreeMap::new(),
+            list: List::Due { at: 0 },
+        }
+    }
+
+    /// How many wait.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.watchers.len()
+    }
+
+    /// Begins a watch that ends by itself after `budget_ms`.
+    pub fn watch(&mut self, watcher: Watcher, id: ApprovalId, budget_ms: u64, now: u64) {
+        if self.watchers.is_empty() && matches!(self.list, List::Due { .. }) {
+            self.list = List::Due {
+                at: now.saturating_add(self.interval_ms),
+            };
+        }
+        let deadline = now.saturating_add(budget_ms);
+        let approval = self
+            .approvals
+            .entry(id.clone())
+            .or_insert_with(|| ApprovalWatch::new(now));
+        approval.deadlines.insert(watcher, deadline);
+        self.watchers.insert(watcher, id);
+    }
+
+    /// Ends a watch whose watcher has gone.
+    pub fn unwatch(&mut self, watcher: Watcher) {
+        let Some(id) = self.watchers.remove(&watcher) else {
+            return;
+        };
+        if let Some(approval) = self.approvals.get_mut(&id) {
+            approval.deadlines.remove(&watcher);
+            if approval.is_over() {
+                self.approvals.remove(&id);
+            }
+        }
+    }
+
+    /// When to tick next; `None` while nobody waits.
+    #[must_use]
+    pub fn next_tick(&self) -> Option<u64> {
+        let deadlines = self
+            .waited_for()
+            .filter_map(|(_, watch)| watch.next_deadline());
+        let listing = match self.list {
+            List::Asked { .. } => None,
+            List::Due { at } => Some(at),
+            List::Missing { retry_at } => {
+                let claims = self.waited_for().map(|(_, watch)| watch.next_claim());
+                claims.chain([retry_at]).min()
+            }
+        };
+        let hidden = self.next_hidden().map(|(_, watch)| watch.next_claim());
+        self.waited_for().next()?;
+        deadlines.chain(listing).chain(hidden).min()
+    }
+
+    /// Does what is due.
+    #[must_use]
+    pub fn tick(&mut self, plane: &ControlPlane, now: u64) -> Vec<Order> {
+        if self.waited_for().next().is_none() {
+            return Vec::new();
+        }
+        let mut orders = Vec::new();
+        if let List::Missing { retry_at } = self.list
+            && retry_at <= now
+        {
+            self.list = List::Due { at: now };
+        }
+        let is_missing = matches!(self.list, List::Missing { .. });
+        // Before a hold ends it asks once more: the decision may have come since the last read.
+        for (id, watch) in &mut self.approvals {
+            let over = watch
+                .next_deadline()
+                .is_some_and(|deadline| deadline <= now);
+            let claims_itself = is_missing && watch.next_claim() <= now && watch.is_waited_for();
+            if (over || claims_itself) && watch.may_claim() {
+                orders.extend(claim(plane, id, watch, now));
+            }
+        }
+        // One in turn, so that the plane sees few calls however many the list does not show.
+        let hidden = self
+            .next_hidden()
+            .filter(|(_, watch)| watch.next_claim() <= now);
+        if let Some(id) = hidden.map(|(id, _)| id.clone())
+            && let Some(watch) = self.approvals.get_mut(&id)
+        {
+            orders.extend(claim(plane, &id, watch, now));
+        }
+        if let List::Due { at } = self.list
+            && at <= now
+        {
+            self.list = List::Asked { at: now };
+            orders.extend(counted(vec![Order::Call(plane.list(), Errand::List)]));
+        }
+        orders
+    }
+
+    /// Takes the answer to a call.
+    #[must_use]
+    pub fn answered(
+        &mut self,
+        plane: &ControlPlane,
+        errand: Errand,
+        answer: Result<PlaneAnswer, PlaneFault>,
+        now: u64,
+    ) -> Vec<Order> {
+        match errand {
+            Errand::Claim(id) => self.claimed(&id, answer),
+            Errand::List => self.listed(plane, answer, now),
+            Errand::Settle(id) => settled(&id, answer),
+        }
+    }
+
+    fn listed(
+        &mut self,
+        plane: &ControlPlane,
+        answer: Result<PlaneAnswer, PlaneFault>,
+        now: u64,
+    ) -> Vec<Order> {
+        let asked_at = match self.list {
+            List::Asked { at } => at,
+            List::Due { .. } | List::Missing { .. } => now,
+        };
+        let read = answer.map_err(ListFault::from);
+        match read.and_then(|answer| read_list(&answer)) {
+            Ok(entries) => {
+                let at = asked_at.saturating_add(self.interval_ms).max(now);
+                self.list = List::Due { at };
+                self.shown(plane, entries, asked_at, now)
+            }
+            Err(ListFault::NoRoute) => {
+                self.list = List::Missing {
+                    retry_at: now.saturating_add(limits::LIST_RETRY_MS),
+                };
+                let line = "poll=claims why=\"the control plane does not list approvals for this sidecar; each held call claims its own\"";
+                vec![Order::Log(log::Level::Warn, line.to_owned())]
+            }
+            Err(ListFault::Plane(fault)) => {
+                self.list = List::Due {
+                    at: now.saturating_add(self.interval_ms),
+                };
+                let mut orders = failed(&fault, "list");
+                for (watcher, id) in std::mem::take(&mut self.watchers) {
+                    if let Some(watch) = self.approvals.get_mut(&id) {
+                        watch.deadlines.remove(&watcher);
+                    }
+                    orders.push(Order::Tell(watcher, News::NotChecked));
+                }
+                self.approvals.retain(|_, watch| !watch.is_over());
+                orders
+            }
+        }
+    }
+
+    /// Goes through the list. What it does not show, though it was asked for after the watch had begun, is claimed in turn.
+    fn shown(
+        &mut self,
+        plane: &ControlPlane,
+        entries: Vec<(ApprovalId, Status)>,
+        asked_at: u64,
+        now: u64,
+    ) -> Vec<Order> {
+        let mut orders = Vec::new();
+        for watch in self.approvals.values_mut() {
+            watch.is_hidden = watch.since <= asked_at;
+        }
+        for (id, status) in entries {
+            let Some(watch) = self.approvals.get_mut(&id) else {
+                continue;
+            };
+            watch.is_hidden = false;
+            match status {
+                Status::Approved => {
+                    if watch.may_claim() && watch.is_waited_for() {
+                        orders.extend(claim(plane, &id, watch, now));
+                    }
+                }
+                Status::Pending | Status::Processing => {}
+                // A claim under way may just have spent it for one of them.
+                Status::Executed if !watch.may_claim() => {}
+                Status::Executed
+                | Status::Expired
+                | Status::Rejected
+                | Status::Revoked
+                | Status::Unknown(_) => orders.extend(self.tell_all(&id, &status)),
+            }
+        }
+        orders
+    }
+
+    fn claimed(&mut self, id: &ApprovalId, answer: Result<PlaneAnswer, PlaneFault>) -> Vec<Order> {
+        let claimed_at = self
+            .approvals
+            .get_mut(id)
+            .and_then(|watch| watch.claimed_at.take())
+            .unwrap_or_default();
+        let orders = match answer.and_then(|answer| read_claim(&answer, id)) {
+            Ok(Filing::Released(release)) => self.released(id, release),
+            Ok(Filing::Held {
+                status: Status::Pending | Status::Processing,
+                ..
+            }) => self.end_holds(id, claimed_at),
+            Ok(Filing::Held { status, .. }) => self.tell_all(id, &status),
+            Err(fault) => {
+                let mut orders = failed(&fault, "claim");
+                let told = self.take_watchers(id).into_iter();
+                orders.extend(told.map(|watcher| Order::Tell(watcher, News::NotChecked)));
+                orders
+            }
+        };
+        if self.approvals.get(id).is_some_and(ApprovalWatch::is_over) {
+            self.approvals.remove(id);
+        }
+        orders
+    }
+
+    /// The release goes to the one that has waited longest. The others stay where the plane may still give it back.
+    fn released(&mut self, id: &ApprovalId, release: Release) -> Vec<Order> {
+        let first = self
+            .approvals
+            .get(id)
+            .and_then(ApprovalWatch::longest_waiting);
+        let Some(first) = first else {
+            return vec![Order::Nobody(release)];
+        };
+        let spent = release.pending().is_none();
+        self.unwatch(first);
+        let mut orders = vec![Order::Tell(first, News::Released(release))];
+        if spent {
+            orders.extend(self.tell_all(id, &Status::Executed));
+        }
+        orders
+    }
+
+    /// The budget bounds when a claim starts, so only those end whose time was over by then.
+    fn end_holds(&mut self, id: &ApprovalId, claimed_at: u64) -> Vec<Order> {
+        let over: Vec<Watcher> = self
+            .approvals
+            .get(id)
+            .map(|watch| watch.over_at(claimed_at))
+            .unwrap_or_default();
+        let end = |watcher| {
+            self.unwatch(watcher);
+            Order::Tell(watcher, News::TimeOver)
+        };
+        over.into_iter().map(end).collect()
+    }
+
+    fn tell_all(&mut self, id: &ApprovalId, status: &Status) -> Vec<Order> {
+        let told = self.take_watchers(id).into_iter();
+        told.map(|watcher| Order::Tell(watcher, News::Stands(status.clone())))
+            .collect()
+    }
+
+    fn take_watchers(&mut self, id: &ApprovalId) -> Vec<Watcher> {
+        let Some(watch) = self.approvals.get_mut(id) else {
+            return Vec::new();
+        };
+        let watchers: Vec<Watcher> = std::mem::take(&mut watch.deadlines).into_keys().collect();
+        for watcher in &watchers {
+            self.watchers.remove(watcher);
+        }
+        if watch.is_over() {
+            self.approvals.remove(id);
+        }
+        watchers
+    }
+
+    fn waited_for(&self) -> impl Iterator<Item = (&ApprovalId, &ApprovalWatch)> {
+        let all = self.approvals.iter();
+        all.filter(|(_, watch)| watch.is_waited_for())
+    }
+
+    /// Whose turn it is among those that the list does not show.
+    fn next_hidden(&self) -> Option<(&ApprovalId, &ApprovalWatch)> {
+        if matches!(self.list, List::Missing { .. }) {
+            return None;
+        }
+        let hidden = self.waited_for();
+        hidden
+            .filter(|(_, watch)| watch.is_hidden && watch.may_claim())
+            .min_by_key(|(_, watch)| watch.next_claim())
+    }
+}
+
+/// The order to settle a release.
+#[must_use]
+pub fn settle(
+    plane: &ControlPlane,
+    id: &ApprovalId,
+    pending: &PendingSettlement,
+    settlement: Settlement,
+) -> Vec<Order> {
+    let call = plane.settle(id, pending.release_id.as_ref(), settlement);
+    counted(vec![Order::Call(call, Errand::Settle(id.clone()))])
+}
+
+fn settled(id: &ApprovalId, answer: Result<PlaneAnswer, PlaneFault>) -> Vec<Order> {
+    match answer.and_then(|answer| read_settlement(&answer)) {
+        Ok(()) => Vec::new(),
+        Err(fault) => {
+            let mut orders = failed(&fault, "settle");
+            let line = format!(
+                "settle=failed approval_id={id} why=\"the control plane spends the approval at its deadline\""
+            );
+            orders.push(Order::Log(log::Level::Warn, line));
+            orders
+        }
+    }
+}
+
+fn claim(plane: &ControlPlane, id: &ApprovalId, watch: &mut ApprovalWatch, now: u64) -> Vec<Order> {
+    watch.claimed_at = Some(now);
+    watch.asked_at = now;
+    counted(vec![Order::Call(
+        plane.claim(id),
+        Errand::Claim(id.clone()),
+    )])
+}
+
+/// Counts each call of the orders.
+fn counted(mut orders: Vec<Order>) -> Vec<Order> {
+    let calls = orders
+        .iter()
+        .filter(|order| matches!(order, Order::Call(..)))
+        .count();
+    orders.extend(std::iter::repeat_with(|| Order::Count(Counter::PlaneCalls)).take(calls));
+    orders
+}
+
+/// Counters and log line of a call that failed.
+fn failed(fault: &PlaneFault, what: &str) -> Vec<Order> {
+    let line = format!("poll={what}_failed control_plane={:?}", fault.to_string());
+    let mut orders: Vec<Order> = Counter::of_failure(fault.kind())
+        .into_iter()
+        .map(Order::Count)
+        .collect();
+    orders.push(Order::Log(log::Level::Warn, line));
+    orders
+}
+
+#[cfg(test)]
+mod tests;

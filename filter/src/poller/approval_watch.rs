@@ -1,0 +1,68 @@
+//! One approval that somebody waits for: who, until when, and when it was last asked about.
+
+use std::collections::BTreeMap;
+
+use super::Watcher;
+use crate::limits;
+
+#[derive(Debug)]
+pub(super) struct ApprovalWatch {
+    /// Who waits, until when.
+    pub deadlines: BTreeMap<Watcher, u64>,
+    /// When the first of them began.
+    pub since: u64,
+    /// When it was last claimed or, at first, when the watch began.
+    pub asked_at: u64,
+    /// When the claim that is under way was sent.
+    pub claimed_at: Option<u64>,
+    /// Whether the last list did not tell of it.
+    pub is_hidden: bool,
+}
+
+impl ApprovalWatch {
+    pub const fn new(now: u64) -> Self {
+        Self {
+            deadlines: BTreeMap::new(),
+            since: now,
+            asked_at: now,
+            claimed_at: None,
+            is_hidden: false,
+        }
+    }
+
+    pub fn is_waited_for(&self) -> bool {
+        !self.deadlines.is_empty()
+    }
+
+    /// One claim at a time: two could spend two approvals' worth of luck, and one of them for nobody.
+    pub const fn may_claim(&self) -> bool {
+        self.claimed_at.is_none()
+    }
+
+    /// Nobody waits and no answer is to come.
+    pub fn is_over(&self) -> bool {
+        !self.is_waited_for() && self.may_claim()
+    }
+
+    /// The first deadline, unless a claim is under way that will answer for it.
+    pub fn next_deadline(&self) -> Option<u64> {
+        let deadlines = self.deadlines.values().copied();
+        deadlines.min().filter(|_| self.may_claim())
+    }
+
+    pub const fn next_claim(&self) -> u64 {
+        self.asked_at.saturating_add(limits::CLAIM_INTERVAL_MS)
+    }
+
+    /// Streams are numbered in the order in which they came.
+    pub fn longest_waiting(&self) -> Option<Watcher> {
+        self.deadlines.keys().next().copied()
+    }
+
+    pub fn over_at(&self, now: u64) -> Vec<Watcher> {
+        let all = self.deadlines.iter();
+        all.filter(|(_, deadline)| **deadline <= now)
+            .map(|(watcher, _)| *watcher)
+            .collect()
+    }
+}
