@@ -5,6 +5,7 @@ mod body;
 mod caller;
 mod error;
 mod reviews;
+mod settle;
 mod sidecar;
 
 use std::sync::Arc;
@@ -49,6 +50,7 @@ pub(crate) fn router(api: Api) -> Router {
         )
         .route("/api/sidecars/reviews/{id}", get(sidecar::read))
         .route("/api/sidecars/reviews/{id}/claim", post(sidecar::claim))
+        .route("/api/sidecars/reviews/{id}/settle", post(settle::settle))
         .route("/api/reviews", get(reviews::list))
         .route("/api/reviews/{id}", get(reviews::read).put(reviews::decide))
         .fallback(no_such_route)

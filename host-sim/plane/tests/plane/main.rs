@@ -9,4 +9,5 @@ mod filing;
 mod model;
 mod reading;
 mod scene;
+mod settling;
 mod tokens;
