@@ -43,6 +43,13 @@ impl PlaneConfig {
         })
     }
 
+    /// Each listener with the rules it may use, in the order of their names.
+    pub(crate) fn listeners(&self) -> impl Iterator<Item = (&str, impl Iterator<Item = &str>)> {
+        self.listeners
+            .iter()
+            .map(|(name, rules)| (name.as_str(), rules.iter().map(String::as_str)))
+    }
+
     /// How long an approval may be in flight before it counts as spent.
     pub(crate) const fn processing_ttl_sec(&self) -> u32 {
         self.processing_ttl_sec

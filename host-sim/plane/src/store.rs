@@ -136,6 +136,25 @@ pub(crate) enum Settled {
     Taken(Box<Asked>),
 }
 
+/// What a sidecar says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Handshake {
+    pub(crate) version: String,
+    pub(crate) applied_revision: Option<String>,
+    pub(crate) last_outcome: Option<String>,
+    pub(crate) last_error: Option<String>,
+    /// Names without commas.
+    pub(crate) capabilities: Vec<String>,
+}
+
+/// The last handshake of a sidecar, read at one moment.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    pub(crate) said: Handshake,
+    pub(crate) at: Timestamp,
+    pub(crate) now: Timestamp,
+}
+
 /// A review with what a person needs to decide it.
 #[derive(Debug)]
 pub(crate) struct Dossier {

@@ -10,6 +10,7 @@
 mod credentials;
 mod releases;
 mod rows;
+mod sidecars;
 
 use std::{io, os::unix::fs::OpenOptionsExt, path::Path, sync::Arc};
 

@@ -8,15 +8,18 @@ use axum::{
 
 use crate::scene::{Scene, statement};
 
-const SIDECAR_ROUTES: [(Method, &str); 5] = [
+const SIDECAR_ROUTES: [(Method, &str); 7] = [
     (Method::POST, "/api/sidecars/reviews"),
     (Method::GET, "/api/sidecars/reviews"),
     (Method::GET, "/api/sidecars/reviews/{id}"),
     (Method::POST, "/api/sidecars/reviews/{id}/claim"),
     (Method::POST, "/api/sidecars/reviews/{id}/settle"),
+    (Method::POST, "/api/sidecars/handshake"),
+    (Method::GET, "/api/sidecars/configuration"),
 ];
 
-const PEOPLES_ROUTES: [(Method, &str); 3] = [
+const PEOPLES_ROUTES: [(Method, &str); 4] = [
+    (Method::GET, "/api/sidecars"),
     (Method::GET, "/api/reviews"),
     (Method::GET, "/api/reviews/{id}"),
     (Method::PUT, "/api/reviews/{id}"),
@@ -192,6 +195,9 @@ async fn a_wrong_method_is_json() {
         (Method::POST, "/api/sidecars/reviews/x"),
         (Method::GET, "/api/sidecars/reviews/x/claim"),
         (Method::GET, "/api/sidecars/reviews/x/settle"),
+        (Method::GET, "/api/sidecars/handshake"),
+        (Method::POST, "/api/sidecars/configuration"),
+        (Method::POST, "/api/sidecars"),
         (Method::POST, "/api/reviews"),
         (Method::PATCH, "/api/reviews/x"),
         (Method::OPTIONS, "/api/reviews"),

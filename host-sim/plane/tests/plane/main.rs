@@ -6,6 +6,7 @@ mod claiming;
 mod deciding;
 mod durability;
 mod filing;
+mod handshake;
 mod model;
 mod reading;
 mod scene;
