@@ -33,6 +33,8 @@ pub enum Command {
     Plane(PlaneArguments),
     /// List and decide approval requests.
     Approvals(ApprovalsArguments),
+    /// Show which sidecars (gates) have reported to the plane, and whether they still do.
+    Sidecars(SidecarsArguments),
     /// Become another program that the system ends together with `parent`; `up` starts Envoy through it.
     #[command(hide = true)]
     ExecChild(ExecChildArguments),
@@ -165,6 +167,25 @@ pub struct ApprovalsArguments {
     pub command: ApprovalsCommand,
 }
 
+/// Flags of `host-sim sidecars`.
+#[derive(Args, Debug)]
+pub struct SidecarsArguments {
+    /// The plane's base URL.
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "HOST_SIM_PLANE",
+        default_value = PLANE
+    )]
+    pub plane: String,
+    /// The plane's data directory, which holds the approver token.
+    #[arg(long, value_name = "DIRECTORY", env = "HOST_SIM_DATA_DIR", default_value = DATA_DIR)]
+    pub data_dir: PathBuf,
+    /// Print the plane's JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// The commands of `host-sim approvals`.
 #[derive(Debug, Subcommand)]
 pub enum ApprovalsCommand {
@@ -252,10 +273,10 @@ fn known_address(text: &str) -> Result<SocketAddr, String> {
     }
 }
 
-/// Where `up`, `plane` and `approvals` meet unless told otherwise.
+/// Where `up`, `plane`, `approvals` and `sidecars` meet unless told otherwise.
 pub const DATA_DIR: &str = ".host-sim";
 
-/// Where `approvals` looks for the plane unless told otherwise.
+/// Where `approvals` and `sidecars` look for the plane unless told otherwise.
 pub const PLANE: &str = "http://127.0.0.1:8009";
 
 #[cfg(test)]
@@ -323,6 +344,16 @@ mod tests {
             };
             assert_eq!(approvals.plane, "http://h:1", "{line}");
         }
+    }
+
+    #[test]
+    fn sidecars_are_asked_of_the_same_plane_as_approvals() {
+        let Command::Sidecars(sidecars) = parse("host-sim sidecars").expect("parses").command
+        else {
+            panic!("another command")
+        };
+        assert_eq!(sidecars.plane, PLANE);
+        assert_eq!(sidecars.data_dir, PathBuf::from(DATA_DIR));
     }
 
     #[test]

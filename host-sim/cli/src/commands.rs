@@ -19,6 +19,7 @@ pub async fn run(command: &Command) -> Result<(), Failure> {
         Command::Plane(arguments) => plane::run(arguments).await,
         Command::Proxy(arguments) => proxy::run(arguments).await,
         Command::Approvals(arguments) => approvals::run(arguments).await,
+        Command::Sidecars(arguments) => approvals::sidecars::run(arguments).await,
         Command::ExecChild(arguments) => exec_child::run(arguments),
     }
 }

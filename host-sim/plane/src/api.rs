@@ -4,7 +4,9 @@
 mod body;
 mod caller;
 mod error;
+mod handshake;
 mod reviews;
+mod settle;
 mod sidecar;
 
 use std::sync::Arc;
@@ -49,6 +51,10 @@ pub(crate) fn router(api: Api) -> Router {
         )
         .route("/api/sidecars/reviews/{id}", get(sidecar::read))
         .route("/api/sidecars/reviews/{id}/claim", post(sidecar::claim))
+        .route("/api/sidecars/reviews/{id}/settle", post(settle::settle))
+        .route("/api/sidecars/handshake", post(handshake::handshake))
+        .route("/api/sidecars/configuration", get(handshake::configuration))
+        .route("/api/sidecars", get(handshake::list))
         .route("/api/reviews", get(reviews::list))
         .route("/api/reviews/{id}", get(reviews::read).put(reviews::decide))
         .fallback(no_such_route)

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 
 pub use self::error::ConfigError;
-use crate::limits::{NAME_MAX_BYTES, TTL_SEC};
+use crate::limits::{NAME_MAX_BYTES, PROCESSING_TTL_SEC, PROCESSING_TTL_SEC_DEFAULT, TTL_SEC};
 
 /// The plane's configuration, checked.
 #[derive(Clone, Debug)]
@@ -17,6 +17,7 @@ pub struct PlaneConfig {
     /// Listener -> names of the rules it may use.
     listeners: BTreeMap<String, BTreeSet<String>>,
     rules: BTreeMap<String, ApprovalRule>,
+    processing_ttl_sec: u32,
 }
 
 impl PlaneConfig {
@@ -35,7 +36,23 @@ impl PlaneConfig {
             })?;
         let rules = rules(file.approval_rules, origin)?;
         let listeners = listeners(file.listeners, &rules, origin)?;
-        Ok(Self { listeners, rules })
+        Ok(Self {
+            listeners,
+            rules,
+            processing_ttl_sec: processing_ttl(file.processing_ttl_sec, origin)?,
+        })
+    }
+
+    /// Each listener with the rules it may use, in the order of their names.
+    pub(crate) fn listeners(&self) -> impl Iterator<Item = (&str, impl Iterator<Item = &str>)> {
+        self.listeners
+            .iter()
+            .map(|(name, rules)| (name.as_str(), rules.iter().map(String::as_str)))
+    }
+
+    /// How long an approval may be in flight before it counts as spent.
+    pub(crate) const fn processing_ttl_sec(&self) -> u32 {
+        self.processing_ttl_sec
     }
 
     /// The rule, when this listener may use it. One answer for each way to miss, so that whoever holds the sidecar
@@ -78,6 +95,19 @@ fn rules(
         }
     }
     Ok(rules)
+}
+
+fn processing_ttl(found: Option<u64>, origin: &str) -> Result<u32, ConfigError> {
+    let Some(seconds) = found else {
+        return Ok(PROCESSING_TTL_SEC_DEFAULT);
+    };
+    match u32::try_from(seconds) {
+        Ok(seconds) if PROCESSING_TTL_SEC.contains(&seconds) => Ok(seconds),
+        Ok(_) | Err(_) => Err(ConfigError::ProcessingTimeLimit {
+            origin: origin.to_owned(),
+            found: seconds,
+        }),
+    }
 }
 
 fn reviewers(found: Vec<String>, at: &Place<'_>) -> Result<Vec<String>, ConfigError> {
@@ -193,6 +223,7 @@ mod wire {
     pub(super) struct PlaneFile {
         pub(super) listeners: Vec<Listener>,
         pub(super) approval_rules: Vec<ApprovalRule>,
+        pub(super) processing_ttl_sec: Option<u64>,
     }
 
     #[derive(Deserialize)]

@@ -17,7 +17,7 @@ pub enum Status {
     Rejected,
     /// A person took an unused yes back.
     Revoked,
-    /// A resend is in flight on it.
+    /// A resend is in flight on it; the upstream's answer spends it or gives it back.
     Processing,
     /// The one release that an approval gives has been given.
     Executed,
@@ -57,15 +57,17 @@ impl Status {
             .find(|status| status.as_str().eq_ignore_ascii_case(word))
     }
 
-    /// What a stored status means at `now`: past its deadline a waiting or an unused review is expired, whether
-    /// or not anyone has written that down. The second of the deadline itself is already too late.
+    /// What a stored status means at `now`: past its deadline a waiting or an unused review is expired, and one in
+    /// flight is spent, whether or not anyone has written that down. The second of the deadline itself is already too
+    /// late.
     ///
-    /// A wrong "still approved" would run a statement on a yes that has lapsed; a wrong "expired" costs one more
-    /// question to a person.
-    pub fn at(self, expires_at: Option<Timestamp>, now: Timestamp) -> Self {
-        let lapsed = expires_at.is_some_and(|deadline| deadline <= now);
+    /// A wrong "still approved" would run a statement on a yes that has lapsed, or a second time; a wrong "expired" or
+    /// "executed" costs one more question to a person.
+    pub fn at(self, deadlines: Deadlines, now: Timestamp) -> Self {
+        let passed = |deadline: Option<Timestamp>| deadline.is_some_and(|at| at <= now);
         match self {
-            Self::Pending | Self::Approved if lapsed => Self::Expired,
+            Self::Pending | Self::Approved if passed(deadlines.expires_at) => Self::Expired,
+            Self::Processing if passed(deadlines.settle_by) => Self::Executed,
             Self::Pending
             | Self::Approved
             | Self::Rejected
@@ -102,6 +104,15 @@ impl fmt::Display for Status {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(self.as_str())
     }
+}
+
+/// Until when a status may stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Deadlines {
+    /// Ends the waiting and the unused yes; an approval in flight stands above it.
+    pub expires_at: Option<Timestamp>,
+    /// Ends the flight: whoever has not said by then how it ended, may have run it.
+    pub settle_by: Option<Timestamp>,
 }
 
 /// What filing a statement does with the review it already has.
@@ -159,6 +170,83 @@ impl Decision {
             Self::Revoke => Refusal::NotRevocable { standing },
             Self::Approve | Self::Reject { .. } => Refusal::AlreadySettled { standing },
         })
+    }
+}
+
+/// What the upstream's answer does to the approval that is in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settlement {
+    /// It did not run; the approval can be used again.
+    Returned,
+    /// It ran, or may have.
+    Spent,
+}
+
+impl Settlement {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Returned, Self::Spent];
+
+    /// The word on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Returned => "returned",
+            Self::Spent => "spent",
+        }
+    }
+
+    /// The status it leads to.
+    pub const fn to(self) -> Status {
+        match self {
+            Self::Returned => Status::Approved,
+            Self::Spent => Status::Executed,
+        }
+    }
+
+    /// Why this does not apply to a review that stands so and is not in flight any more; `None` when it was settled in
+    /// just this way before. `flown`: its last release was one that is settled.
+    pub const fn refusal(self, standing: Status, flown: bool) -> Option<SettleRefusal> {
+        let settled_so = match (self, standing) {
+            (Self::Spent, Status::Executed) => true,
+            // What was given back can lapse or be taken back afterwards.
+            (Self::Returned, Status::Approved | Status::Revoked | Status::Expired) => flown,
+            (Self::Returned, Status::Executed)
+            | (Self::Spent, Status::Approved | Status::Revoked | Status::Expired)
+            | (_, Status::Pending | Status::Rejected | Status::Processing) => false,
+        };
+        if settled_so {
+            None
+        } else {
+            Some(SettleRefusal::SettledOtherwise {
+                settlement: self,
+                standing,
+            })
+        }
+    }
+}
+
+/// Why a settlement was not taken. The review is untouched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SettleRefusal {
+    /// It speaks of a release that is not the last one of this review.
+    AnotherRelease {
+        /// How the review stands.
+        standing: Status,
+    },
+    /// The review was settled in the other way, by someone or by the deadline, or is not in flight at all.
+    SettledOtherwise {
+        /// What was asked.
+        settlement: Settlement,
+        /// How the review stands.
+        standing: Status,
+    },
+}
+
+impl SettleRefusal {
+    /// How the review stands.
+    pub const fn standing(self) -> Status {
+        match self {
+            Self::AnotherRelease { standing } | Self::SettledOtherwise { standing, .. } => standing,
+        }
     }
 }
 

@@ -25,6 +25,32 @@ pub(crate) const REJECTION_REASON_MAX_BYTES: usize = 1_000;
 /// Seconds of both time limits of a rule: the contract's numbers (1.10).
 pub(crate) const TTL_SEC: RangeInclusive<u32> = 60..=604_800;
 
+/// Seconds that an approval may be in flight. Below the least a slow upstream would be counted as one that never answered;
+/// above the most a dead gate would block its statement for days.
+pub(crate) const PROCESSING_TTL_SEC: RangeInclusive<u32> = 60..=604_800;
+
+/// The same where `plane.yaml` says nothing: longer than a gate lets its calls take, and than most routes do.
+pub(crate) const PROCESSING_TTL_SEC_DEFAULT: u32 = 3_600;
+
+/// Bytes of an unknown word that are told back to whoever sent it.
+pub(crate) const WORD_SHOWN_MAX_BYTES: usize = 64;
+
+/// Bytes of a sidecar's version and revision.
+pub(crate) const HANDSHAKE_VALUE_MAX_BYTES: usize = 255;
+
+/// Bytes of what a sidecar says went wrong: a few sentences, never a document.
+pub(crate) const HANDSHAKE_ERROR_MAX_BYTES: usize = 1_000;
+
+/// Names of capabilities that are kept; the contract's examples are a handful.
+pub(crate) const CAPABILITIES_MAX: usize = 64;
+
+/// Bytes of one name of a capability.
+pub(crate) const CAPABILITY_MAX_BYTES: usize = 64;
+
+/// Seconds after its last word that a sidecar counts as connected: two heartbeats of at most 72 s (contract 1.8) and a
+/// little.
+pub(crate) const CONNECTED_WITHIN_SEC: u32 = 150;
+
 /// Entries of one list: the contract's numbers (1.7).
 pub(crate) const LIST_LIMIT: RangeInclusive<u32> = 1..=200;
 

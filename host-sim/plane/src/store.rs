@@ -5,6 +5,7 @@
 //! - one statement has at most one live review (a partial unique index);
 //! - every step of a life is one conditional write, and the count of rows it changed says who won;
 //! - a deadline is compared inside that write, with the time read after the database was ours;
+//! - each approval has at most one release in flight, and a word about another one settles nothing;
 //! - reading changes nothing; what has lapsed reads as expired;
 //! - what was answered is on the disk.
 
@@ -16,7 +17,7 @@ use uuid::Uuid;
 
 use crate::{
     clock::Timestamp,
-    lifecycle::{Refusal, Status},
+    lifecycle::{Refusal, SettleRefusal, Status},
     requester::Requester,
     tokens,
 };
@@ -31,6 +32,19 @@ pub(crate) struct Filing {
     pub(crate) reviewers: Vec<String>,
     pub(crate) pending_ttl_sec: Option<u32>,
     pub(crate) approval_ttl_sec: Option<u32>,
+    pub(crate) spend_on: SpendOn,
+}
+
+/// What uses an approval up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SpendOn {
+    /// The upstream's answer: until then it is in flight, and it can be given back.
+    Accepted {
+        /// Silence for so long counts as spent.
+        settle_within_sec: u32,
+    },
+    /// The release itself.
+    Release,
 }
 
 /// The exact bytes that were filed. It never prints them.
@@ -57,7 +71,7 @@ impl std::fmt::Debug for Statement {
     }
 }
 
-/// A review as it reads at one moment: `status` already knows the deadline.
+/// A review as it reads at one moment: `status` and `executed_at` already know the deadlines.
 #[derive(Clone, Debug)]
 pub(crate) struct Review {
     pub(crate) seq: i64,
@@ -72,6 +86,10 @@ pub(crate) struct Review {
     pub(crate) decided_at: Option<Timestamp>,
     pub(crate) executed_at: Option<Timestamp>,
     pub(crate) rejection_reason: Option<String>,
+    /// The last release, when it was one that is settled.
+    pub(crate) release_id: Option<Uuid>,
+    /// Until when the release in flight may be settled.
+    pub(crate) settle_by: Option<Timestamp>,
 }
 
 /// A reviewer group of a review.
@@ -87,8 +105,8 @@ pub(crate) struct Asked {
     pub(crate) review: Review,
     pub(crate) groups: Vec<Group>,
     pub(crate) outcome: Outcome,
-    /// The earlier review of this statement that was found lapsed and written down as expired.
-    pub(crate) lapsed: Option<Uuid>,
+    /// The earlier review of this statement that a deadline had ended, and how that was written down.
+    pub(crate) lapsed: Option<(Uuid, Status)>,
 }
 
 /// What came of asking.
@@ -96,10 +114,45 @@ pub(crate) struct Asked {
 pub(crate) enum Outcome {
     /// It waits for a person from now on.
     Filed,
-    /// The approval was spent on this very request: the one yes that may run.
-    Released,
+    /// The approval was used for this very request: the one yes that may run.
+    Released {
+        /// What settles it; `None` when there is nothing to settle, because the release has spent it.
+        release_id: Option<Uuid>,
+    },
     /// As it stands; nothing may run.
     Standing,
+}
+
+/// What came of settling.
+#[derive(Debug)]
+pub(crate) enum Settled {
+    /// Nobody knows that review.
+    Absent,
+    /// It had been settled in just this way, and stands so.
+    Before(Box<Asked>),
+    /// It was not taken; the review stands as the refusal says.
+    Refused(SettleRefusal),
+    /// It was taken.
+    Taken(Box<Asked>),
+}
+
+/// What a sidecar says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Handshake {
+    pub(crate) version: String,
+    pub(crate) applied_revision: Option<String>,
+    pub(crate) last_outcome: Option<String>,
+    pub(crate) last_error: Option<String>,
+    /// Names without commas.
+    pub(crate) capabilities: Vec<String>,
+}
+
+/// The last handshake of a sidecar, read at one moment.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    pub(crate) said: Handshake,
+    pub(crate) at: Timestamp,
+    pub(crate) now: Timestamp,
 }
 
 /// A review with what a person needs to decide it.

@@ -297,7 +297,11 @@ mod tests {
             .command
         {
             Command::Proxy(arguments) => Ok(*arguments),
-            Command::Approvals(_) | Command::ExecChild(_) | Command::Plane(_) | Command::Up(_) => {
+            Command::Approvals(_)
+            | Command::ExecChild(_)
+            | Command::Plane(_)
+            | Command::Sidecars(_)
+            | Command::Up(_) => {
                 panic!("another command")
             }
         }

@@ -2,6 +2,7 @@
 
 mod client;
 mod review;
+pub(super) mod sidecars;
 
 use crate::args::{ApprovalsArguments, ApprovalsCommand};
 use crate::failure::Failure;

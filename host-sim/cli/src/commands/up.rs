@@ -229,7 +229,11 @@ fn up_arguments(line: &str) -> UpArguments {
         .chain(line.split_whitespace());
     match Arguments::try_parse_from(words).expect("parses").command {
         Command::Up(arguments) => arguments,
-        Command::Approvals(_) | Command::ExecChild(_) | Command::Plane(_) | Command::Proxy(_) => {
+        Command::Approvals(_)
+        | Command::ExecChild(_)
+        | Command::Plane(_)
+        | Command::Proxy(_)
+        | Command::Sidecars(_) => {
             panic!("another command")
         }
     }

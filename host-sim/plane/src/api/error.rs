@@ -10,9 +10,10 @@ use serde::Serialize;
 
 use crate::{
     auth::Denied,
-    lifecycle::{Refusal, Status},
+    lifecycle::{Refusal, SettleRefusal, Status},
     limits::{
-        BODY_MAX_BYTES, LIST_LIMIT, NAME_MAX_BYTES, REJECTION_REASON_MAX_BYTES, STATEMENT_MAX_BYTES,
+        BODY_MAX_BYTES, LIST_LIMIT, NAME_MAX_BYTES, REJECTION_REASON_MAX_BYTES,
+        STATEMENT_MAX_BYTES, WORD_SHOWN_MAX_BYTES,
     },
     store::StoreError,
 };
@@ -60,6 +61,8 @@ pub(super) enum ApiError {
     },
     /// A status that nobody can decide.
     NotDecidable,
+    /// A settlement that the review's state does not allow.
+    NotSettled(SettleRefusal),
     /// A reason without a rejection.
     ReasonWithoutRejection,
     /// A decision that the review's state does not allow.
@@ -68,9 +71,28 @@ pub(super) enum ApiError {
     ReviewNotFound,
     /// A statement over its bound.
     StatementTooLarge,
+    /// A word that a field does not have.
+    UnknownWord {
+        /// Which field.
+        field: &'static str,
+        /// Its words.
+        allowed: &'static str,
+        /// What was sent, cut.
+        found: String,
+    },
 }
 
 impl ApiError {
+    /// A word that a field does not have.
+    pub(super) fn unknown_word(field: &'static str, allowed: &'static str, found: &str) -> Self {
+        let end = found.floor_char_boundary(WORD_SHOWN_MAX_BYTES);
+        Self::UnknownWord {
+            field,
+            allowed,
+            found: found.get(..end).unwrap_or_default().to_owned(),
+        }
+    }
+
     fn code(&self) -> StatusCode {
         match self {
             Self::BadJson(_)
@@ -85,6 +107,7 @@ impl ApiError {
             | Self::NameTooLong(_)
             | Self::NotDecidable
             | Self::ReasonWithoutRejection
+            | Self::UnknownWord { .. }
             | Self::Refused(Refusal::Expired | Refusal::NotRevocable { .. }) => {
                 StatusCode::BAD_REQUEST
             }
@@ -93,7 +116,9 @@ impl ApiError {
             }
             Self::ReviewNotFound => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-            Self::Refused(Refusal::AlreadySettled { .. }) => StatusCode::CONFLICT,
+            Self::NotSettled(_) | Self::Refused(Refusal::AlreadySettled { .. }) => {
+                StatusCode::CONFLICT
+            }
             Self::BodyTooLarge | Self::StatementTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::NotAuthorised { .. } => StatusCode::UNPROCESSABLE_ENTITY,
             Self::Internal { .. } => StatusCode::INTERNAL_SERVER_ERROR,
@@ -141,6 +166,16 @@ impl ApiError {
                     words(&[Status::Approved, Status::Rejected, Status::Revoked])
                 )
             }
+            Self::NotSettled(SettleRefusal::AnotherRelease { standing }) => {
+                format!("release_id is not the review's last release: it is {standing}")
+            }
+            Self::NotSettled(SettleRefusal::SettledOtherwise {
+                settlement,
+                standing,
+            }) => {
+                let settlement = settlement.as_str();
+                format!("review cannot be settled as {settlement}: it is {standing}")
+            }
             Self::ReasonWithoutRejection => {
                 format!(
                     "rejection_reason goes with status {} only",
@@ -158,11 +193,19 @@ impl ApiError {
             Self::StatementTooLarge => {
                 format!("statement is larger than {STATEMENT_MAX_BYTES} bytes")
             }
+            Self::UnknownWord {
+                field,
+                allowed,
+                found,
+            } => format!("{field} must be one of {allowed}; found {found:?}"),
         }
     }
 
     /// The state that stands, for whoever lost against it.
     const fn standing(&self) -> Option<&'static str> {
+        if let Self::NotSettled(refusal) = self {
+            return Some(refusal.standing().as_str());
+        }
         let Self::Refused(refusal) = self else {
             return None;
         };

@@ -138,6 +138,9 @@ pub(super) struct DossierBody {
     standing: StandingBody,
     #[serde(skip_serializing_if = "Option::is_none")]
     executed_at: Option<String>,
+    /// Until when the call that uses the approval right now may be settled; from then on it counts as run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    settle_by: Option<String>,
     requester: Option<Requester>,
     statement: String,
     statement_bytes: usize,
@@ -155,6 +158,10 @@ impl DossierBody {
         } = dossier;
         Self {
             executed_at: review.executed_at.map(|at| at.to_string()),
+            settle_by: review
+                .settle_by
+                .filter(|_| review.status == Status::Processing)
+                .map(|at| at.to_string()),
             standing: StandingBody::new(review),
             requester: requester.map(|requester| requester.shown()),
             statement: render::statement(statement.bytes()),

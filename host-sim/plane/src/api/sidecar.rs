@@ -23,7 +23,7 @@ use crate::{
     config::PlaneConfig,
     limits::{NAME_MAX_BYTES, STATEMENT_MAX_BYTES},
     requester::Requester,
-    store::{Asked, Filing, Outcome, Review, Statement},
+    store::{Asked, Filing, Outcome, Review, SpendOn, Statement},
 };
 
 /// `POST /api/sidecars/reviews`
@@ -44,7 +44,7 @@ pub(super) async fn file(
     log(&asked);
     let code = match asked.outcome {
         Outcome::Filed => StatusCode::CREATED,
-        Outcome::Released | Outcome::Standing => StatusCode::OK,
+        Outcome::Released { .. } | Outcome::Standing => StatusCode::OK,
     };
     Ok((
         code,
@@ -57,10 +57,18 @@ pub(super) async fn claim(
     _: Sidecar,
     State(api): State<Api>,
     path: Result<Path<String>, PathRejection>,
+    received: Received,
 ) -> Result<Json<AskedBody>, ApiError> {
+    let id = body::id(path)?;
+    let sent = body::bytes(received)?;
+    let wire = if sent.is_empty() {
+        ClaimBody::default()
+    } else {
+        body::object(&sent)?
+    };
     let asked = api
         .store
-        .claim(body::id(path)?)
+        .claim(id, spend_on(wire.spend_on, &api.config)?)
         .await
         .map_err(|cause| ApiError::Internal {
             doing: "claiming sidecar review",
@@ -113,6 +121,7 @@ fn filing(body: &[u8], config: &PlaneConfig) -> Result<Filing, ApiError> {
     let listener_name = required("listener_name", wire.listener_name)?;
     let approval_rule = required("approval_rule", wire.approval_rule)?;
     let payload = required("payload", wire.payload)?;
+    let spend_on = spend_on(wire.spend_on, config)?;
     let statement = STANDARD
         .decode(payload)
         .map_err(|cause| ApiError::BadPayload(cause.to_string()))?;
@@ -142,7 +151,25 @@ fn filing(body: &[u8], config: &PlaneConfig) -> Result<Filing, ApiError> {
         approval_ttl_sec: rule.approval_ttl_sec,
         listener_name,
         approval_rule,
+        spend_on,
     })
+}
+
+/// What uses the approval up, should this very request be released on it.
+///
+/// A word that this plane does not know is refused: whoever sent it counts on something that would not happen.
+fn spend_on(found: Option<String>, config: &PlaneConfig) -> Result<SpendOn, ApiError> {
+    match found.as_deref() {
+        None | Some("release") => Ok(SpendOn::Release),
+        Some("accepted") => Ok(SpendOn::Accepted {
+            settle_within_sec: config.processing_ttl_sec(),
+        }),
+        Some(other) => Err(ApiError::unknown_word(
+            "spend_on",
+            "release, accepted",
+            other,
+        )),
+    }
 }
 
 fn required(field: &'static str, value: Option<String>) -> Result<String, ApiError> {
@@ -160,12 +187,12 @@ fn log(asked: &Asked) {
         status,
         ..
     } = &asked.review;
-    if let Some(lapsed) = asked.lapsed {
-        tracing::info!(id = %lapsed, listener, rule, status = "EXPIRED", "review expired");
+    if let Some((id, status)) = asked.lapsed {
+        tracing::info!(%id, listener, rule, %status, "review ended by its deadline");
     }
     match asked.outcome {
         Outcome::Filed => tracing::info!(%id, listener, rule, %status, "review filed"),
-        Outcome::Released => tracing::info!(%id, listener, rule, %status, "review released"),
+        Outcome::Released { .. } => tracing::info!(%id, listener, rule, %status, "review released"),
         Outcome::Standing => {
             tracing::debug!(%id, listener, rule, %status, "review asked for again")
         }
@@ -177,17 +204,26 @@ struct FilingBody {
     listener_name: Option<String>,
     approval_rule: Option<String>,
     payload: Option<String>,
+    spend_on: Option<String>,
 }
 
-/// The answer to a filing and to a claim.
+#[derive(Default, Deserialize)]
+struct ClaimBody {
+    spend_on: Option<String>,
+}
+
+/// The answer to a filing, to a claim and to a settlement.
 #[derive(Serialize)]
 pub(super) struct AskedBody {
     forward: bool,
+    /// Beside a release that is settled: what to name when settling it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    release_id: Option<String>,
     review: ReviewBody,
 }
 
 impl AskedBody {
-    fn new(asked: Asked, sidecar_id: Uuid) -> Self {
+    pub(super) fn new(asked: Asked, sidecar_id: Uuid) -> Self {
         let Asked {
             review,
             groups,
@@ -195,8 +231,13 @@ impl AskedBody {
             lapsed: _,
         } = asked;
         let group_status = review.status.of_group(review.decided_at.is_some()).as_str();
+        let (forward, release_id) = match outcome {
+            Outcome::Released { release_id } => (true, release_id),
+            Outcome::Filed | Outcome::Standing => (false, None),
+        };
         Self {
-            forward: outcome == Outcome::Released,
+            forward,
+            release_id: release_id.map(|id| id.to_string()),
             review: ReviewBody {
                 id: review.id.to_string(),
                 session: review.session.to_string(),

@@ -42,10 +42,21 @@ pub enum ConfigError {
         /// The place in it.
         key: String,
     },
+    /// A time limit of the flight out of its range.
+    #[error(
+        "{origin}: processing_ttl_sec is {found}; allowed: 60 to 604800 seconds\nhint: take more than the longest call \
+         may last; leave the key out for 3600"
+    )]
+    ProcessingTimeLimit {
+        /// The file.
+        origin: String,
+        /// What stands there.
+        found: u64,
+    },
     /// Not YAML, or not the keys and types of this file.
     #[error(
         "{origin}: {problem}\nhint: the file has two lists: listeners (name, approval_rules) and approval_rules (name, \
-         reviewers, pending_ttl_sec, approval_ttl_sec)"
+         reviewers, pending_ttl_sec, approval_ttl_sec), and may have the number processing_ttl_sec"
     )]
     Syntax {
         /// The file.

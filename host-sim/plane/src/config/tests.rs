@@ -178,6 +178,28 @@ fn err_everything_that_is_not_this_file() {
 }
 
 #[test]
+fn the_time_limit_of_a_flight_is_read_bounded_and_has_a_default() {
+    let with = |line: &str| format!("listeners: []\napproval_rules: []\n{line}\n");
+    for (line, expected) in [
+        ("", 3_600),
+        ("processing_ttl_sec: 60", 60),
+        ("processing_ttl_sec: 604800", 604_800),
+    ] {
+        let config = PlaneConfig::parse(&with(line), "plane.yaml").expect("a good file");
+        assert_eq!(config.processing_ttl_sec(), expected, "{line}");
+    }
+    for seconds in [0_u64, 59, 604_801, u64::MAX] {
+        assert_eq!(
+            problem(&with(&format!("processing_ttl_sec: {seconds}"))),
+            format!(
+                "plane.yaml: processing_ttl_sec is {seconds}; allowed: 60 to 604800 seconds\nhint: take more than the \
+                 longest call may last; leave the key out for 3600"
+            )
+        );
+    }
+}
+
+#[test]
 fn an_unknown_key_is_named() {
     let text = problem("listeners: []\napproval_rules: []\nlistener: 1");
     assert!(text.contains("listener"), "{text}");

@@ -8,6 +8,20 @@ fn at(unix_sec: i64) -> Timestamp {
     Timestamp::from_unix_sec(unix_sec)
 }
 
+fn expiring(expires_at: Option<i64>) -> Deadlines {
+    Deadlines {
+        expires_at: expires_at.map(at),
+        settle_by: None,
+    }
+}
+
+fn settling(settle_by: i64) -> Deadlines {
+    Deadlines {
+        expires_at: Some(at(0)),
+        settle_by: Some(at(settle_by)),
+    }
+}
+
 fn decisions() -> [Decision; 3] {
     [
         Decision::Approve,
@@ -36,16 +50,51 @@ fn a_word_outside_the_contract_is_no_status() {
 #[test]
 fn the_second_of_the_deadline_is_too_late_and_the_one_before_is_not() {
     for status in [Status::Pending, Status::Approved] {
-        assert_eq!(status.at(Some(at(100)), at(99)), status);
-        assert_eq!(status.at(Some(at(100)), at(100)), Status::Expired);
-        assert_eq!(status.at(None, at(i64::MAX)), status);
+        assert_eq!(status.at(expiring(Some(100)), at(99)), status);
+        assert_eq!(status.at(expiring(Some(100)), at(100)), Status::Expired);
+        assert_eq!(status.at(expiring(None), at(i64::MAX)), status);
     }
+}
+
+#[test]
+fn a_flight_ends_as_spent_at_its_own_deadline_and_not_at_the_approvals() {
+    assert_eq!(
+        Status::Processing.at(settling(100), at(99)),
+        Status::Processing
+    );
+    assert_eq!(
+        Status::Processing.at(settling(100), at(100)),
+        Status::Executed
+    );
+    for status in Status::ALL {
+        if status != Status::Processing {
+            assert_eq!(
+                status.at(settling(0), at(1)),
+                status.at(expiring(Some(0)), at(1))
+            );
+        }
+    }
+}
+
+#[test]
+fn a_settlement_is_repeated_only_where_it_was_taken() {
+    let repeats = |settlement: Settlement, flown| -> Vec<Status> {
+        Status::ALL
+            .into_iter()
+            .filter(|standing| settlement.refusal(*standing, flown).is_none())
+            .collect()
+    };
+    let given_back = [Status::Approved, Status::Revoked, Status::Expired];
+    assert_eq!(repeats(Settlement::Returned, true), given_back);
+    assert_eq!(repeats(Settlement::Returned, false), []);
+    assert_eq!(repeats(Settlement::Spent, true), [Status::Executed]);
+    assert_eq!(repeats(Settlement::Spent, false), [Status::Executed]);
 }
 
 #[test]
 fn only_a_waiting_or_an_unused_review_lapses() {
     for status in Status::ALL {
-        let lapsed = status.at(Some(at(0)), at(1));
+        let lapsed = status.at(expiring(Some(0)), at(1));
         let lapses = matches!(status, Status::Pending | Status::Approved);
         assert_eq!(
             lapsed == Status::Expired,
@@ -126,15 +175,16 @@ proptest! {
     #[test]
     fn time_only_ever_takes_a_yes_away(
         status in any_status(),
-        deadline in prop::option::of(-10_i64..10),
+        expires_at in prop::option::of(-10_i64..10),
+        settle_by in prop::option::of(-10_i64..10),
         now in -10_i64..10,
         later in 0_i64..10,
     ) {
-        let deadline = deadline.map(at);
-        let first = status.at(deadline, at(now));
-        let second = status.at(deadline, at(now + later));
-        prop_assert!(first == second || second == Status::Expired);
-        prop_assert_eq!(first.at(deadline, at(now)), first);
+        let deadlines = Deadlines { expires_at: expires_at.map(at), settle_by: settle_by.map(at) };
+        let first = status.at(deadlines, at(now));
+        let second = status.at(deadlines, at(now + later));
+        prop_assert!(first == second || matches!(second, Status::Expired | Status::Executed));
+        prop_assert_eq!(first.at(deadlines, at(now)), first);
     }
 
     #[test]

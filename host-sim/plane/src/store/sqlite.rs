@@ -8,7 +8,9 @@
 //! commit on the disk before the answer leaves. A caller that goes away drops its transaction, which rolls it back.
 
 mod credentials;
+mod releases;
 mod rows;
+mod sidecars;
 
 use std::{io, os::unix::fs::OpenOptionsExt, path::Path, sync::Arc};
 
@@ -19,7 +21,10 @@ use sqlx::{
 use uuid::Uuid;
 
 pub(crate) use self::credentials::Recorded;
-use self::rows::{dossier, review};
+use self::{
+    releases::{release, standing, write_down},
+    rows::{dossier, review},
+};
 use crate::{
     clock::{Clock, Timestamp},
     lifecycle::{Decision, OnFiling, Status},
@@ -102,26 +107,18 @@ impl SqliteStore {
         };
         match live.status.on_filing() {
             OnFiling::Wait => standing(tx, live).await,
-            OnFiling::Spend => spend(tx, live.id, now)
+            OnFiling::Spend => release(tx, live.id, filing.spend_on, now)
                 .await?
                 .ok_or(StoreError::Foreign { what: "review" }),
             OnFiling::FileAnew => {
-                expire(tx, live.seq, now).await?;
+                write_down(tx, live.seq, now).await?;
                 let filed = insert(tx, filing, sha256, now).await?;
                 Ok(Asked {
-                    lapsed: Some(live.id),
+                    lapsed: Some((live.id, live.status)),
                     ..filed
                 })
             }
         }
-    }
-
-    /// Spends the approval of one review, or answers how it stands. `None` for a review that is not here.
-    pub(crate) async fn claim(&self, id: Uuid) -> Result<Option<Asked>, StoreError> {
-        let mut tx = self.begin().await?;
-        let asked = spend(&mut tx, id, self.clock.now()).await?;
-        tx.commit().await?;
-        Ok(asked)
     }
 
     /// Takes a person's decision, if the review still waits for that one.
@@ -168,12 +165,14 @@ impl SqliteStore {
         limit: u32,
     ) -> Result<Vec<Review>, StoreError> {
         let now = self.clock.now();
-        let rows = sqlx::query(rows::select_review!(reading_as))
-            .bind(now.unix_sec())
-            .bind(status.map(Status::as_str))
-            .bind(limit)
-            .fetch_all(&self.readers)
-            .await?;
+        let query = match status {
+            None => sqlx::query(rows::LISTED).bind(limit),
+            Some(status) => sqlx::query(rows::LISTED_BY_STATUS)
+                .bind(limit)
+                .bind(now.unix_sec())
+                .bind(status.as_str()),
+        };
+        let rows = query.fetch_all(&self.readers).await?;
         rows.iter().map(|row| review(row, now)).collect()
     }
 
@@ -193,12 +192,14 @@ impl SqliteStore {
         limit: u32,
     ) -> Result<Vec<Dossier>, StoreError> {
         let now = self.clock.now();
-        let rows = sqlx::query(rows::select_dossier!(reading_as))
-            .bind(now.unix_sec())
-            .bind(status.map(Status::as_str))
-            .bind(limit)
-            .fetch_all(&self.readers)
-            .await?;
+        let query = match status {
+            None => sqlx::query(rows::select_dossier!("ORDER BY seq DESC LIMIT ?1")).bind(limit),
+            Some(status) => sqlx::query(rows::select_dossier!(rows::newest_reading_as!()))
+                .bind(limit)
+                .bind(now.unix_sec())
+                .bind(status.as_str()),
+        };
+        let rows = query.fetch_all(&self.readers).await?;
         rows.iter().map(|row| dossier(row, now)).collect()
     }
 
@@ -263,6 +264,8 @@ async fn insert(
         decided_at: None,
         executed_at: None,
         rejection_reason: None,
+        release_id: None,
+        settle_by: None,
     };
     let seq = sqlx::query(
         "INSERT INTO reviews (id, session, listener_name, approval_rule, statement, statement_sha256, status, \
@@ -307,61 +310,6 @@ async fn insert(
         review: Review { seq, ..filed },
         groups,
         outcome: Outcome::Filed,
-        lapsed: None,
-    })
-}
-
-/// Writes down that a review has lapsed, so that its place among the live ones is free.
-async fn expire(tx: &mut Tx, seq: i64, now: Timestamp) -> Result<(), StoreError> {
-    sqlx::query(
-        "UPDATE reviews SET status = 'EXPIRED' \
-         WHERE seq = ? AND status IN ('PENDING', 'APPROVED') AND expires_at <= ?",
-    )
-    .bind(seq)
-    .bind(now.unix_sec())
-    .execute(&mut **tx)
-    .await?;
-    Ok(())
-}
-
-/// The one place that releases. The write itself asks whether the approval is there and not lapsed, and the number of
-/// rows it changed is the answer: a wrong yes runs a statement twice, or without a person's word.
-async fn spend(tx: &mut Tx, id: Uuid, now: Timestamp) -> Result<Option<Asked>, StoreError> {
-    let won = sqlx::query(
-        "UPDATE reviews SET status = 'EXECUTED', executed_at = ?1 \
-         WHERE id = ?2 AND status = 'APPROVED' AND (expires_at IS NULL OR expires_at > ?1)",
-    )
-    .bind(now.unix_sec())
-    .bind(id.to_string())
-    .execute(&mut **tx)
-    .await?
-    .rows_affected();
-    let row = sqlx::query(rows::select_review!("WHERE id = ?"))
-        .bind(id.to_string())
-        .fetch_optional(&mut **tx)
-        .await?;
-    let Some(row) = row else {
-        return Ok(None);
-    };
-    let mut asked = standing(tx, review(&row, now)?).await?;
-    if won == 1 {
-        asked.outcome = Outcome::Released;
-    }
-    Ok(Some(asked))
-}
-
-async fn standing(tx: &mut Tx, review: Review) -> Result<Asked, StoreError> {
-    let rows = sqlx::query(
-        "SELECT id, group_name FROM review_groups WHERE review_seq = ? ORDER BY position",
-    )
-    .bind(review.seq)
-    .fetch_all(&mut **tx)
-    .await?;
-    let groups = rows.iter().map(rows::group).collect::<Result<_, _>>()?;
-    Ok(Asked {
-        review,
-        groups,
-        outcome: Outcome::Standing,
         lapsed: None,
     })
 }

@@ -8,14 +8,18 @@ use axum::{
 
 use crate::scene::{Scene, statement};
 
-const SIDECAR_ROUTES: [(Method, &str); 4] = [
+const SIDECAR_ROUTES: [(Method, &str); 7] = [
     (Method::POST, "/api/sidecars/reviews"),
     (Method::GET, "/api/sidecars/reviews"),
     (Method::GET, "/api/sidecars/reviews/{id}"),
     (Method::POST, "/api/sidecars/reviews/{id}/claim"),
+    (Method::POST, "/api/sidecars/reviews/{id}/settle"),
+    (Method::POST, "/api/sidecars/handshake"),
+    (Method::GET, "/api/sidecars/configuration"),
 ];
 
-const PEOPLES_ROUTES: [(Method, &str); 3] = [
+const PEOPLES_ROUTES: [(Method, &str); 4] = [
+    (Method::GET, "/api/sidecars"),
     (Method::GET, "/api/reviews"),
     (Method::GET, "/api/reviews/{id}"),
     (Method::PUT, "/api/reviews/{id}"),
@@ -169,7 +173,8 @@ async fn what_is_no_route_is_told_as_by_a_gateway_that_is_too_old() {
         "/api/sidecars/reviews/a/claim/b",
         "/api/reviews/",
         "//api/reviews",
-        "/api/sidecars/handshake",
+        "/api/sidecars/events",
+        "/api/sidecars/reviews/a/settle/b",
         "/%ff",
     ] {
         let (status, kind, text) = scene
@@ -189,6 +194,10 @@ async fn a_wrong_method_is_json() {
         (Method::PUT, "/api/sidecars/reviews"),
         (Method::POST, "/api/sidecars/reviews/x"),
         (Method::GET, "/api/sidecars/reviews/x/claim"),
+        (Method::GET, "/api/sidecars/reviews/x/settle"),
+        (Method::GET, "/api/sidecars/handshake"),
+        (Method::POST, "/api/sidecars/configuration"),
+        (Method::POST, "/api/sidecars"),
         (Method::POST, "/api/reviews"),
         (Method::PATCH, "/api/reviews/x"),
         (Method::OPTIONS, "/api/reviews"),

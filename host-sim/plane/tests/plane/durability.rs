@@ -4,13 +4,13 @@
 use std::fs;
 
 use axum::http::StatusCode;
-use host_sim_plane::{Clock, Plane, PlaneConfig};
+use host_sim_plane::{Clock, Plane, PlaneConfig, Timestamp};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
 };
 
-use crate::scene::{CONFIG, Scene, log, open, statement};
+use crate::scene::{CONFIG, PROCESSING_TTL, Scene, log, open, statement};
 
 #[tokio::test]
 async fn reviews_and_tokens_stay_over_a_restart() {
@@ -35,6 +35,14 @@ async fn what_was_answered_is_there_after_a_crash() {
     let used = scene.approved(&statement("1")).await;
     scene.claim(&used).await.is(StatusCode::OK);
     let waiting = scene.file(&statement("2")).await.id();
+    let flying = scene.approved(&statement("3")).await;
+    let flying_release = scene.claim_accepted(&flying).await.release_id();
+    let returned = scene.approved(&statement("4")).await;
+    let returned_release = scene.claim_accepted(&returned).await.release_id();
+    scene
+        .settle(&returned, "returned", Some(&returned_release))
+        .await
+        .is(StatusCode::OK);
     // What lies on the disk while the plane still runs is all that a killed one leaves.
     let crashed = scene.dir.with_extension("crashed");
     fs::create_dir(&crashed).expect("create");
@@ -53,6 +61,58 @@ async fn what_was_answered_is_there_after_a_crash() {
         waiting
     );
     assert_eq!(after.sidecar(), scene.sidecar());
+    assert_eq!(
+        after.claim_accepted(&flying).await.asked(),
+        (false, "PROCESSING")
+    );
+    let settled = after.settle(&flying, "spent", Some(&flying_release)).await;
+    assert_eq!(settled.is(StatusCode::OK).asked(), (false, "EXECUTED"));
+    assert_eq!(
+        after.claim_accepted(&returned).await.asked(),
+        (true, "PROCESSING")
+    );
+    after
+        .settle(&returned, "returned", Some(&returned_release))
+        .await
+        .conflicts("PROCESSING");
+}
+
+/// The other half of the test below, in a process of its own; without its variable it does nothing.
+#[tokio::test]
+async fn a_plane_that_dies_with_an_approval_in_flight() {
+    let Some(dir) = std::env::var_os("PLANE_TO_DIE_IN") else {
+        return;
+    };
+    let scene = Scene::at(dir.into(), Timestamp::from_unix_sec(1_700_000_000)).await;
+    let id = scene.approved(&statement("1")).await;
+    scene.claim_accepted(&id).await.is(StatusCode::OK);
+    // Nothing is closed, flushed or dropped.
+    std::process::abort();
+}
+
+#[tokio::test]
+async fn an_approval_in_flight_survives_the_planes_death_and_ends_at_its_deadline() {
+    let dir = std::env::temp_dir().join(format!("plane-{}", uuid::Uuid::new_v4().simple()));
+    let test = "durability::a_plane_that_dies_with_an_approval_in_flight";
+    let died = std::process::Command::new(std::env::current_exe().expect("this test"))
+        .args(["--exact", test])
+        .env("PLANE_TO_DIE_IN", &dir)
+        .output()
+        .expect("run");
+    assert_eq!(
+        std::os::unix::process::ExitStatusExt::signal(&died.status),
+        Some(6)
+    );
+    let scene = Scene::at(dir, Timestamp::from_unix_sec(1_700_000_000)).await;
+    let filed = scene
+        .file_accepted(&statement("1"))
+        .await
+        .is(StatusCode::OK);
+    assert_eq!(filed.asked(), (false, "PROCESSING"));
+    scene.clock.advance_sec(PROCESSING_TTL);
+    let returned = scene.settle(&filed.id(), "returned", None).await;
+    returned.conflicts("EXECUTED");
+    scene.file(&statement("1")).await.is(StatusCode::CREATED);
 }
 
 #[tokio::test]
@@ -71,9 +131,13 @@ async fn two_planes_on_one_directory_release_once() {
     for n in 0..5 {
         let bytes = statement(&n.to_string());
         let id = scene.approved(&bytes).await;
-        let (one, two, three) =
-            tokio::join!(scene.claim(&id), other.claim(&id), other.file(&bytes));
-        let released = [one, two, three]
+        let (one, two, three, four) = tokio::join!(
+            scene.claim(&id),
+            other.claim_accepted(&id),
+            other.file(&bytes),
+            scene.file_accepted(&bytes)
+        );
+        let released = [one, two, three, four]
             .iter()
             .filter(|answer| answer.asked().0)
             .count();

@@ -314,7 +314,7 @@ async fn unknown_keys_and_a_malformed_requester_do_not_refuse_a_filing() {
     {
         let mut body = filing(LANE, RULE, &statement(&index.to_string()));
         body["requester"] = requester.clone();
-        body["spend_on"] = json!("accepted");
+        body["session"] = json!("x");
         let id = scene.post(&body).await.is(StatusCode::CREATED).id();
         assert_eq!(
             scene.people(&format!("/{id}")).await.json["requester"],

@@ -24,7 +24,10 @@ pub const UNLIMITED: &str = "ops-approvers";
 pub const PENDING_TTL: u32 = 100;
 pub const APPROVAL_TTL: u32 = 60;
 
+pub const PROCESSING_TTL: u32 = 90;
+
 pub const CONFIG: &str = "
+processing_ttl_sec: 90
 listeners:
   - name: billing-api
     approval_rules: [billing-approvers, ops-approvers]
@@ -106,6 +109,9 @@ impl Scene {
         let (status, kind, text) = self.send_plain(method, path, headers, body).await;
         assert_eq!(kind, "application/json", "{path}: {text}");
         let json: Value = serde_json::from_str(&text).expect("JSON");
+        // What a gate must know to settle stands beside a release that is settled, and nowhere else.
+        let in_flight = json["forward"] == true && json["review"]["status"] == "PROCESSING";
+        assert_eq!(in_flight, json["release_id"].is_string(), "{path}: {text}");
         assert_eq!(
             status.is_success(),
             json.get("message").is_none(),
@@ -176,6 +182,39 @@ impl Scene {
         let path = format!("/api/sidecars/reviews/{id}/claim");
         self.send(Method::POST, &path, &[self.sidecar()], Body::empty())
             .await
+    }
+
+    /// A filing that lets the upstream's answer spend the approval.
+    pub async fn file_accepted(&self, statement: &[u8]) -> Answer {
+        let mut body = filing(LANE, RULE, statement);
+        body["spend_on"] = json!("accepted");
+        self.post(&body).await
+    }
+
+    pub async fn claim_with(&self, id: &str, body: impl Into<Body>) -> Answer {
+        let path = format!("/api/sidecars/reviews/{id}/claim");
+        self.send(Method::POST, &path, &[self.sidecar()], body)
+            .await
+    }
+
+    /// A claim that lets the upstream's answer spend the approval.
+    pub async fn claim_accepted(&self, id: &str) -> Answer {
+        self.claim_with(id, r#"{"spend_on":"accepted"}"#).await
+    }
+
+    pub async fn settle_with(&self, id: &str, body: &Value) -> Answer {
+        let path = format!("/api/sidecars/reviews/{id}/settle");
+        self.send(Method::POST, &path, &[self.sidecar()], body.to_string())
+            .await
+    }
+
+    /// The upstream's word on one release, or without one on whatever is in flight.
+    pub async fn settle(&self, id: &str, outcome: &str, release_id: Option<&str>) -> Answer {
+        let mut body = json!({ "outcome": outcome });
+        if let Some(release_id) = release_id {
+            body["release_id"] = json!(release_id);
+        }
+        self.settle_with(id, &body).await
     }
 
     pub async fn read(&self, id: &str) -> Answer {
@@ -272,6 +311,29 @@ impl Answer {
             .as_str()
             .expect("an id")
             .to_owned()
+    }
+
+    /// What settles this release.
+    #[track_caller]
+    pub fn release_id(&self) -> String {
+        self.json["release_id"]
+            .as_str()
+            .expect("a release in flight")
+            .to_owned()
+    }
+
+    /// A 409 that names the state that stands.
+    #[track_caller]
+    pub fn conflicts(&self, standing: &str) {
+        assert_eq!(
+            (self.status, self.status_word()),
+            (StatusCode::CONFLICT, standing)
+        );
+        assert!(
+            self.json["message"]
+                .as_str()
+                .is_some_and(|text| text.ends_with(standing))
+        );
     }
 
     pub fn status_word(&self) -> &str {

@@ -72,6 +72,12 @@ impl Client {
         self.call(self.http.request(Method::GET, url), None).await
     }
 
+    /// The sidecars that the plane knows.
+    pub(super) async fn sidecars(&self) -> Result<Value, Failure> {
+        let url = self.url_of(&["api", "sidecars"]);
+        self.call(self.http.request(Method::GET, url), None).await
+    }
+
     /// One approval request.
     pub(super) async fn show(&self, id: &str) -> Result<Value, Failure> {
         let id = self.checked_id(id)?;
@@ -130,9 +136,15 @@ impl Client {
     }
 
     fn url(&self, id: Option<&str>) -> Url {
+        let mut segments = vec!["api", "reviews"];
+        segments.extend(id);
+        self.url_of(&segments)
+    }
+
+    fn url_of(&self, segments: &[&str]) -> Url {
         let mut url = self.base.clone();
         if let Ok(mut path) = url.path_segments_mut() {
-            path.pop_if_empty().extend(["api", "reviews"]).extend(id);
+            path.pop_if_empty().extend(segments);
         }
         url
     }

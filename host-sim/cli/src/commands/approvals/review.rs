@@ -16,6 +16,7 @@ pub(super) struct Review {
     created_at: String,
     decided_at: Option<String>,
     executed_at: Option<String>,
+    settle_by: Option<String>,
     expires_at: Option<String>,
     rejection_reason: Option<String>,
     requester: Option<Requester>,
@@ -70,6 +71,7 @@ impl Review {
             ("decided", or_dash(&self.decided_at)),
             ("reason", or_dash(&self.rejection_reason)),
             ("executed", or_dash(&self.executed_at)),
+            ("settles by", or_dash(&self.settle_by)),
             ("earlier runs", self.ran_before.to_string()),
             (
                 "statement",

@@ -5,29 +5,43 @@ use uuid::Uuid;
 
 use crate::{
     clock::Timestamp,
-    lifecycle::Status,
+    lifecycle::{Deadlines, Status},
     requester::Requester,
     store::{Dossier, Group, Review, Statement, StoreError},
 };
 
-/// The condition of a list: how a review reads at ?1 is ?2, or ?2 is null. It repeats `Status::at`; a test holds the
-/// two together.
-macro_rules! reading_as {
+/// All columns of a review as a sidecar sees it: never the statement.
+macro_rules! columns {
     () => {
-        "WHERE ?2 IS NULL OR ?2 = CASE WHEN status IN ('PENDING', 'APPROVED') AND expires_at <= ?1 \
-         THEN 'EXPIRED' ELSE status END ORDER BY seq DESC LIMIT ?3"
+        "seq, id, session, listener_name, approval_rule, status, created_at, expires_at, approval_ttl_sec, decided_at, \
+         executed_at, rejection_reason, release_id, settle_by"
     };
 }
 
-/// A query for reviews as a sidecar sees them: never the statement.
-macro_rules! select_review {
-    (reading_as) => {
-        $crate::store::sqlite::rows::select_review!($crate::store::sqlite::rows::reading_as!())
+/// The newest ?1 reviews that at ?2 read as ?3. It repeats `Status::at`, one range of the index for each stored status
+/// that can read so; a test holds the two together.
+macro_rules! newest_reading_as {
+    () => {
+        "WHERE seq IN (\
+         SELECT seq FROM (SELECT seq FROM reviews WHERE status = ?3 \
+          AND (status NOT IN ('PENDING', 'APPROVED') OR expires_at IS NULL OR expires_at > ?2) \
+          AND (status <> 'PROCESSING' OR settle_by > ?2) ORDER BY seq DESC LIMIT ?1) \
+         UNION ALL SELECT seq FROM (SELECT seq FROM reviews WHERE ?3 = 'EXPIRED' AND status = 'PENDING' \
+          AND expires_at <= ?2 ORDER BY seq DESC LIMIT ?1) \
+         UNION ALL SELECT seq FROM (SELECT seq FROM reviews WHERE ?3 = 'EXPIRED' AND status = 'APPROVED' \
+          AND expires_at <= ?2 ORDER BY seq DESC LIMIT ?1) \
+         UNION ALL SELECT seq FROM (SELECT seq FROM reviews WHERE ?3 = 'EXECUTED' AND status = 'PROCESSING' \
+          AND settle_by <= ?2 ORDER BY seq DESC LIMIT ?1)) ORDER BY seq DESC LIMIT ?1"
     };
+}
+
+/// A query for reviews as a sidecar sees them.
+macro_rules! select_review {
     ($condition:expr) => {
         concat!(
-            "SELECT seq, id, session, listener_name, approval_rule, status, created_at, expires_at, \
-             approval_ttl_sec, decided_at, executed_at, rejection_reason FROM reviews ",
+            "SELECT ",
+            $crate::store::sqlite::rows::columns!(),
+            " FROM reviews ",
             $condition
         )
     };
@@ -35,14 +49,11 @@ macro_rules! select_review {
 
 /// A query for reviews as a person sees them.
 macro_rules! select_dossier {
-    (reading_as) => {
-        $crate::store::sqlite::rows::select_dossier!($crate::store::sqlite::rows::reading_as!())
-    };
     ($condition:expr) => {
         concat!(
-            "SELECT seq, id, session, listener_name, approval_rule, status, created_at, expires_at, \
-             approval_ttl_sec, decided_at, executed_at, rejection_reason, statement, \
-             requester_subject, requester_email, requester_peer_addr, requester_method, \
+            "SELECT ",
+            $crate::store::sqlite::rows::columns!(),
+            ", statement, requester_subject, requester_email, requester_peer_addr, requester_method, \
              (SELECT count(*) FROM reviews AS earlier WHERE earlier.status = 'EXECUTED' \
               AND earlier.listener_name = reviews.listener_name AND earlier.approval_rule = reviews.approval_rule \
               AND earlier.statement_sha256 = reviews.statement_sha256 AND earlier.seq < reviews.seq) AS ran_before \
@@ -52,26 +63,52 @@ macro_rules! select_dossier {
     };
 }
 
-pub(super) use {reading_as, select_dossier, select_review};
+/// The newest ?1 reviews. A gate asks for them once a second, so the index has to hold every column: in the table most of
+/// them stand behind the statement, and reading past a long one costs as much as reading it.
+pub(super) const LISTED: &str =
+    select_review!("INDEXED BY reviews_listed ORDER BY seq DESC LIMIT ?1");
+
+/// The same, of those that at ?2 read as ?3.
+pub(super) const LISTED_BY_STATUS: &str =
+    select_review!(concat!("INDEXED BY reviews_listed ", newest_reading_as!()));
+
+pub(super) use {columns, newest_reading_as, select_dossier, select_review};
 
 /// A review as it reads at `now`.
 pub(super) fn review(row: &SqliteRow, now: Timestamp) -> Result<Review, StoreError> {
     let stored: &str = row.try_get("status")?;
     let stored = Status::parse(stored).ok_or(StoreError::Foreign { what: "status" })?;
-    let expires_at = instant(row, "expires_at")?;
+    let deadlines = Deadlines {
+        expires_at: instant(row, "expires_at")?,
+        settle_by: instant(row, "settle_by")?,
+    };
+    let status = stored.at(deadlines, now);
+    let executed_at = if stored == Status::Processing && status == Status::Executed {
+        // Nobody has written down yet that its deadline has spent it.
+        deadlines.settle_by
+    } else {
+        instant(row, "executed_at")?
+    };
+    let release_id: Option<&str> = row.try_get("release_id")?;
+    let release_id = release_id
+        .map(Uuid::try_parse)
+        .transpose()
+        .map_err(|_| StoreError::Foreign { what: "release" })?;
     Ok(Review {
         seq: row.try_get("seq")?,
         id: id(row, "id")?,
         session: id(row, "session")?,
         listener_name: row.try_get("listener_name")?,
         approval_rule: row.try_get("approval_rule")?,
-        status: stored.at(expires_at, now),
+        status,
         created_at: Timestamp::from_unix_sec(row.try_get("created_at")?),
-        expires_at,
+        expires_at: deadlines.expires_at,
         approval_ttl_sec: row.try_get("approval_ttl_sec")?,
         decided_at: instant(row, "decided_at")?,
-        executed_at: instant(row, "executed_at")?,
+        executed_at,
         rejection_reason: row.try_get("rejection_reason")?,
+        release_id,
+        settle_by: deadlines.settle_by,
     })
 }
 

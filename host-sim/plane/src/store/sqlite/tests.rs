@@ -4,7 +4,11 @@
 use std::path::PathBuf;
 
 use super::*;
-use crate::{clock::ManualClock, store::Statement};
+use crate::{
+    clock::ManualClock,
+    lifecycle::{Deadlines, Settlement},
+    store::{Settled, SpendOn, Statement},
+};
 
 const NOW: i64 = 1_000_000;
 
@@ -28,7 +32,7 @@ impl Scene {
     }
 
     /// A review that stands so in the table, however it came there.
-    async fn row(&self, status: Status, expires_at: Option<i64>) -> Uuid {
+    async fn row(&self, status: Status, deadline: Option<i64>) -> Uuid {
         let mut tx = self.store.begin().await.expect("begin");
         let name = Uuid::new_v4().to_string();
         let filed = insert(
@@ -39,9 +43,13 @@ impl Scene {
         )
         .await
         .expect("insert");
-        sqlx::query("UPDATE reviews SET status = ?, expires_at = ? WHERE seq = ?")
+        sqlx::query(
+            "UPDATE reviews SET status = ?, expires_at = ?, settle_by = ?, release_id = ? WHERE seq = ?",
+        )
             .bind(status.as_str())
-            .bind(expires_at)
+            .bind(deadline)
+            .bind(settle_by(deadline))
+            .bind(RELEASE)
             .bind(filed.review.seq)
             .execute(&mut *tx)
             .await
@@ -74,18 +82,29 @@ fn filing(listener_name: &str) -> Filing {
         reviewers: vec!["group".to_owned()],
         pending_ttl_sec: None,
         approval_ttl_sec: Some(60),
+        spend_on: SpendOn::Release,
     }
 }
+
+/// A flight always has a deadline; the database sees to that.
+fn settle_by(deadline: Option<i64>) -> i64 {
+    deadline.unwrap_or(NOW + 1_000)
+}
+
+const RELEASE: &str = "5b1f7f0e-2f0e-4d8e-9a54-0d6b3a8f1c22";
+const ACCEPTED: SpendOn = SpendOn::Accepted {
+    settle_within_sec: 100,
+};
 
 fn cases() -> impl Iterator<Item = (Status, Option<i64>, Status)> {
     Status::ALL.into_iter().flat_map(|stored| {
         DEADLINES.into_iter().map(move |deadline| {
-            let expires_at = deadline.map(Timestamp::from_unix_sec);
-            (
-                stored,
-                deadline,
-                stored.at(expires_at, Timestamp::from_unix_sec(NOW)),
-            )
+            let deadlines = Deadlines {
+                expires_at: deadline.map(Timestamp::from_unix_sec),
+                settle_by: Some(Timestamp::from_unix_sec(settle_by(deadline))),
+            };
+            let reads = stored.at(deadlines, Timestamp::from_unix_sec(NOW));
+            (stored, deadline, reads)
         })
     })
 }
@@ -122,13 +141,27 @@ async fn a_list_by_status_finds_what_reads_so() {
 #[tokio::test]
 async fn a_claim_releases_what_reads_approved_and_nothing_else() {
     let scene = Scene::new().await;
-    for (stored, deadline, reads) in cases() {
+    let ways = [
+        (SpendOn::Release, Status::Executed),
+        (ACCEPTED, Status::Processing),
+    ];
+    for ((stored, deadline, reads), (spend_on, released)) in
+        cases().flat_map(|case| ways.map(|way| (case, way)))
+    {
         let id = scene.row(stored, deadline).await;
-        let asked = scene.store.claim(id).await.expect("claim").expect("found");
+        let asked = scene.store.claim(id, spend_on).await;
+        let asked = asked.expect("claim").expect("found");
         if reads == Status::Approved {
+            let review = asked.review;
+            let Outcome::Released { release_id } = asked.outcome else {
+                panic!("not released");
+            };
+            assert_eq!((review.status, review.release_id), (released, release_id));
+            assert_eq!(release_id.is_some(), spend_on == ACCEPTED);
+            assert_eq!(review.executed_at.is_some(), spend_on == SpendOn::Release);
             assert_eq!(
-                (asked.outcome, asked.review.status),
-                (Outcome::Released, Status::Executed)
+                review.settle_by.map(Timestamp::unix_sec),
+                (spend_on == ACCEPTED).then_some(NOW + 100)
             );
         } else {
             assert_eq!(
@@ -184,6 +217,128 @@ async fn an_approval_replaces_the_deadline_and_a_refusal_keeps_it() {
 }
 
 #[tokio::test]
+async fn a_settlement_is_written_exactly_when_the_flight_lasts() {
+    let scene = Scene::new().await;
+    for settlement in Settlement::ALL {
+        for (stored, deadline, reads) in cases() {
+            for (release_id, same) in [(None, true), (Some(RELEASE), true), (Some("other"), false)]
+            {
+                let id = scene.row(stored, deadline).await;
+                let settled = scene.store.settle(id, settlement, release_id).await;
+                let in_flight = reads == Status::Processing && same;
+                let repeated = same && settlement.refusal(reads, true).is_none();
+                match settled.expect("settle") {
+                    Settled::Taken(asked) if in_flight => {
+                        assert_eq!(scene.stored(id).await, settlement.to().as_str());
+                        assert_eq!(asked.outcome, Outcome::Standing);
+                        assert_eq!(
+                            asked.review.executed_at.is_some(),
+                            settlement == Settlement::Spent
+                        );
+                        continue;
+                    }
+                    Settled::Before(asked) if repeated => assert_eq!(asked.review.status, reads),
+                    Settled::Refused(_) if !in_flight && !repeated => {}
+                    other @ (Settled::Absent
+                    | Settled::Before(_)
+                    | Settled::Refused(_)
+                    | Settled::Taken(_)) => {
+                        panic!("{stored} {deadline:?} {settlement:?} {release_id:?}: {other:?}")
+                    }
+                }
+                assert_eq!(scene.stored(id).await, stored.as_str());
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_database_itself_refuses_a_flight_without_an_end() {
+    let scene = Scene::new().await;
+    let id = scene.row(Status::Approved, None).await;
+    for change in [
+        "status = 'PROCESSING', settle_by = NULL",
+        "status = 'PROCESSING', release_id = NULL",
+    ] {
+        let statement = format!("UPDATE reviews SET {change} WHERE id = '{id}'");
+        let written = sqlx::query(sqlx::AssertSqlSafe(statement))
+            .execute(&scene.store.writer)
+            .await;
+        assert!(written.is_err(), "{change}");
+    }
+}
+
+#[tokio::test]
+async fn a_list_never_walks_through_the_table() {
+    let scene = Scene::new().await;
+    for (query, steps) in [(rows::LISTED, 1), (rows::LISTED_BY_STATUS, 5)] {
+        let plan: Vec<String> =
+            sqlx::query(sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {query}")))
+                .bind(200)
+                .bind(NOW)
+                .bind("APPROVED")
+                .fetch_all(&scene.store.readers)
+                .await
+                .expect("plan")
+                .iter()
+                .map(|row| sqlx::Row::get(row, "detail"))
+                .filter(|step: &String| step.contains(" reviews"))
+                .collect();
+        assert_eq!(plan.len(), steps, "{plan:#?}");
+        assert!(
+            plan.iter()
+                .all(|step| step.contains("USING COVERING INDEX reviews_")),
+            "{plan:#?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_database_of_the_first_version_opens_with_all_it_holds() {
+    let dir = std::env::temp_dir().join(format!("plane-store-{}", Uuid::new_v4().simple()));
+    std::fs::create_dir(&dir).expect("create a directory");
+    let path = dir.join("db");
+    create_private(&path).expect("create");
+    let old = SqlitePool::connect_with(SqliteConnectOptions::new().filename(&path))
+        .await
+        .expect("open");
+    let first = sqlx::migrate!().iter().take(1).cloned().collect();
+    sqlx::migrate::Migrator::with_migrations(first)
+        .run(&old)
+        .await
+        .expect("the first tables");
+    let ids: Vec<Uuid> = Status::ALL.iter().map(|_| Uuid::new_v4()).collect();
+    for (n, (status, id)) in Status::ALL.iter().zip(&ids).enumerate() {
+        sqlx::query(
+            "INSERT INTO reviews (id, session, listener_name, approval_rule, statement, statement_sha256, status, \
+             created_at) VALUES (?1, ?1, ?2, 'rule', x'00', ?3, ?4, ?5)",
+        )
+        .bind(id.to_string())
+        .bind(n.to_string())
+        .bind("0".repeat(64))
+        .bind(status.as_str())
+        .bind(NOW)
+        .execute(&old)
+        .await
+        .expect("insert");
+    }
+    old.close().await;
+    let clock = Arc::new(ManualClock::new(Timestamp::from_unix_sec(NOW)));
+    let store = SqliteStore::open(&path, clock).await.expect("open");
+    for (status, id) in Status::ALL.into_iter().zip(ids) {
+        let found = store.review(id).await.expect("read").expect("there");
+        let expected = if status == Status::Processing {
+            Status::Executed
+        } else {
+            status
+        };
+        assert_eq!(found.status, expected);
+    }
+    store.close().await;
+    std::fs::remove_dir_all(&dir).expect("clean up");
+}
+
+#[tokio::test]
 async fn the_database_itself_refuses_a_second_live_review() {
     let scene = Scene::new().await;
     let mut tx = scene.store.begin().await.expect("begin");
@@ -225,7 +380,20 @@ async fn a_reader_cannot_write() {
 async fn an_unknown_review_is_absent_for_everyone() {
     let scene = Scene::new().await;
     let id = Uuid::new_v4();
-    assert!(scene.store.claim(id).await.expect("claim").is_none());
+    for spend_on in [SpendOn::Release, ACCEPTED] {
+        assert!(
+            scene
+                .store
+                .claim(id, spend_on)
+                .await
+                .expect("claim")
+                .is_none()
+        );
+    }
+    assert!(matches!(
+        scene.store.settle(id, Settlement::Spent, None).await,
+        Ok(Settled::Absent)
+    ));
     assert!(scene.store.review(id).await.expect("read").is_none());
     assert!(scene.store.dossier(id).await.expect("read").is_none());
     assert!(matches!(
