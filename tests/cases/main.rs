@@ -15,5 +15,6 @@ mod paths;
 mod plane_faults;
 mod reserved_path;
 mod rules;
+mod spend_on_acceptance;
 mod statement;
 mod tls;

@@ -29,6 +29,8 @@ pub enum Reaction {
     RawAndClose(&'static [u8]),
     /// Closes the connection without an answer.
     Hangup,
+    /// Keeps the connection and never answers.
+    Silence,
 }
 
 #[derive(Default)]
@@ -128,6 +130,7 @@ async fn serve(stream: TcpStream, seen: Arc<Mutex<Seen>>) {
             Reaction::Fail => FAILURE,
             Reaction::Raw(bytes) | Reaction::RawAndClose(bytes) => bytes,
             Reaction::Hangup => return,
+            Reaction::Silence => std::future::pending().await,
         };
         let closes = matches!(reaction, Reaction::RawAndClose(_));
         if write.write_all(answer).await.is_err() || closes {
