@@ -32,12 +32,15 @@ impl Denial {
                     headers.push(("retry-after", "5".to_owned()));
                 }
             }
-            Reason::AmbiguousPath
+            Reason::AmbiguousBody
+            | Reason::AmbiguousPath
+            | Reason::AmbiguousQuery
             | Reason::Approval { id: None, .. }
             | Reason::BodyTooLarge
             | Reason::DenyRule
             | Reason::Internal
             | Reason::Malformed
+            | Reason::NoApprovalRule
             | Reason::NotFiled
             | Reason::RedactionKeyMissing
             | Reason::Upgrade => headers.push(("x-hoop-denied", "policy".to_owned())),
@@ -54,11 +57,15 @@ impl Denial {
 
     const fn http_status(&self) -> u16 {
         match self.reason() {
-            Reason::AmbiguousPath | Reason::Malformed => 400,
+            Reason::AmbiguousBody
+            | Reason::AmbiguousPath
+            | Reason::AmbiguousQuery
+            | Reason::Malformed => 400,
             Reason::Approval { .. }
             | Reason::BodyTooLarge
             | Reason::DenyRule
             | Reason::Internal
+            | Reason::NoApprovalRule
             | Reason::NotFiled
             | Reason::RedactionKeyMissing
             | Reason::Upgrade => 403,

@@ -70,8 +70,10 @@ pub(super) fn refused(
     }
     let level = match denial.reason() {
         Reason::Internal => log::Level::Error,
-        Reason::NotFiled | Reason::RedactionKeyMissing => log::Level::Warn,
-        Reason::AmbiguousPath
+        Reason::NoApprovalRule | Reason::NotFiled | Reason::RedactionKeyMissing => log::Level::Warn,
+        Reason::AmbiguousBody
+        | Reason::AmbiguousPath
+        | Reason::AmbiguousQuery
         | Reason::Approval { .. }
         | Reason::BodyTooLarge
         | Reason::DenyRule
