@@ -14,7 +14,7 @@ use crate::effect::Effect;
 use crate::event::Event;
 use crate::listener::Listener;
 use crate::metrics::Counter;
-use crate::policy::{Hold, Verdict};
+use crate::policy::{Doubt, Hold, NoMetadata, Subject, Verdict};
 use crate::request::RequestHead;
 use crate::statement::{Statement, redacted_target};
 use collect::{Collected, Collecting};
@@ -53,11 +53,11 @@ pub(crate) struct HeldBy {
     pub message: String,
 }
 
-impl From<Hold<'_>> for HeldBy {
-    fn from(hold: Hold<'_>) -> Self {
+impl HeldBy {
+    fn new(hold: &Hold<'_>, approval_rule: &str) -> Self {
         Self {
             rule_name: hold.rule_name.to_owned(),
-            approval_rule: hold.approval_rule.to_owned(),
+            approval_rule: approval_rule.to_owned(),
             message: hold.message.to_owned(),
         }
     }
@@ -72,13 +72,21 @@ impl Gate {
         head: &RequestHead,
         end_of_stream: bool,
     ) -> (Opening, Vec<Effect>) {
-        let hold = match listener.policy.decide(head) {
+        let subject = Subject {
+            head,
+            body: end_of_stream.then_some(b""),
+            route: &NoMetadata,
+        };
+        let hold = match listener.policy.decide(&subject) {
             Verdict::Pass => return (Opening::Pass, vec![Effect::Count(Counter::Passed)]),
-            Verdict::Ambiguous(rule) => {
+            Verdict::Ambiguous { rule, doubt } => {
+                return refused(listener, &rule.name, &Denial::by_policy(reason_of(doubt)));
+            }
+            Verdict::NeedsBody { rule } => {
                 return refused(
                     listener,
                     &rule.name,
-                    &Denial::by_policy(Reason::AmbiguousPath),
+                    &Denial::by_policy(Reason::AmbiguousBody),
                 );
             }
             Verdict::Deny { rule, message } => {
@@ -90,7 +98,14 @@ impl Gate {
             }
             Verdict::RequireApproval(hold) => hold,
         };
-        let held_by = HeldBy::from(hold);
+        let Some(approval_rule) = hold.approval_rule.as_deref() else {
+            return refused(
+                listener,
+                hold.rule_name,
+                &Denial::new(hold.message.to_owned(), Reason::NoApprovalRule),
+            );
+        };
+        let held_by = HeldBy::new(&hold, approval_rule);
         let refuse = |reason| {
             refused(
                 listener,
@@ -219,6 +234,14 @@ impl Gate {
     ) -> Vec<Effect> {
         let denial = Denial::new(self.held_by.message.clone(), reason);
         refusal(listener, &self.held_by.rule_name, &denial, fault)
+    }
+}
+
+const fn reason_of(doubt: Doubt) -> Reason {
+    match doubt {
+        Doubt::Body => Reason::AmbiguousBody,
+        Doubt::PathOrHost => Reason::AmbiguousPath,
+        Doubt::Query => Reason::AmbiguousQuery,
     }
 }
 

@@ -11,7 +11,7 @@ use hoop_filter::control_plane::{PlaneAnswer, PlaneFault};
 use hoop_filter::effect::Effect;
 use hoop_filter::event::Event;
 use hoop_filter::listener::{Listener, Secrets};
-use hoop_filter::request::RequestHead;
+use hoop_filter::request::{HeaderNames, RequestHead};
 use hoop_filter::stream::Stream;
 use proptest::prelude::*;
 
@@ -86,7 +86,7 @@ proptest! {
         steps in proptest::collection::vec(step(), 0..12),
     ) {
         let listener = listener();
-        let head = RequestHead::parse([(":method", &b"POST"[..]), (":path", b"/x")].into_iter());
+        let head = RequestHead::parse([(":method", &b"POST"[..]), (":path", b"/x")].into_iter(), &HeaderNames::default());
         let (mut stream, first) = Stream::open(&listener, head, end_of_stream);
         let mut decisions = 0;
         let mut asked = first.iter().any(|effect| matches!(effect, Effect::CallPlane(_)));
@@ -117,6 +117,6 @@ proptest! {
     #[test]
     fn any_head_is_judged(target in proptest::collection::vec(any::<u8>(), 0..48), method in "[A-Za-z]{0,6}") {
         let headers = [(":method", method.as_bytes()), (":path", target.as_slice())];
-        let _ = Stream::open(&listener(), RequestHead::parse(headers.into_iter()), true);
+        let _ = Stream::open(&listener(), RequestHead::parse(headers.into_iter(), &HeaderNames::default()), true);
     }
 }

@@ -9,15 +9,16 @@ use crate::answer::Answer;
 use crate::control_plane::{PlaneAnswer, PlaneCall};
 use crate::limits;
 use crate::metrics::Counter;
-use crate::request::{HeadFault, RequestHead};
+use crate::request::{HeadFault, HeaderNames, RequestHead};
 
 /// Reads the request's head from the whole map: one hostcall, and repeated headers are seen.
-pub(super) fn request_head() -> Result<RequestHead, HeadFault> {
+pub(super) fn request_head(wanted: &HeaderNames) -> Result<RequestHead, HeadFault> {
     let headers = hostcalls::get_map_bytes(MapType::HttpRequestHeaders).unwrap_or_default();
     RequestHead::parse(
         headers
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_slice())),
+        wanted,
     )
 }
 

@@ -91,8 +91,8 @@ impl HttpContext for StreamAdapter {
         let Some(shared) = self.shared.clone() else {
             return refuse_unready();
         };
-        let (stream, effects) =
-            Stream::open(&shared.listener, hostcalls::request_head(), end_of_stream);
+        let head = hostcalls::request_head(shared.listener.policy.wanted_headers());
+        let (stream, effects) = Stream::open(&shared.listener, head, end_of_stream);
         self.settle(&shared, stream, effects)
     }
 

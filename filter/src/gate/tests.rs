@@ -4,6 +4,7 @@ use super::*;
 use crate::config::Config;
 use crate::control_plane::{Credential, PlaneAnswer};
 use crate::listener::Secrets;
+use crate::request::HeaderNames;
 
 const ID: &str = "9f97a1b2-0c3d-4e5f-8a9b-0c1d2e3f4a5b";
 
@@ -23,6 +24,7 @@ fn head(target: &str) -> RequestHead {
         headers
             .into_iter()
             .map(|(name, value)| (name, value.as_bytes())),
+        &HeaderNames::default(),
     )
     .expect("readable")
 }

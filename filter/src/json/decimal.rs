@@ -241,7 +241,10 @@ mod tests {
             left in (-9_999_999_i64..9_999_999, 0_u32..6),
             right in (-9_999_999_i64..9_999_999, 0_u32..6),
         ) {
-            let scaled = |(digits, power): (i64, u32)| i128::from(digits) * 10_i128.pow(6 - power);
+            let scaled = |(digits, power): (i64, u32)| {
+                let scale = 10_i128.pow(6_u32.saturating_sub(power));
+                i128::from(digits).saturating_mul(scale)
+            };
             let token = |(digits, power): (i64, u32)| format!("{digits}e-{power}");
             prop_assert_eq!(number(&token(left)).cmp(&number(&token(right))), scaled(left).cmp(&scaled(right)));
         }

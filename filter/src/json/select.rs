@@ -65,7 +65,7 @@ struct Reader<'t, 'p> {
 }
 
 /// The names of one object that a pointer may mean: how often one stood there, and how it was spelled.
-type Met<'t> = BTreeMap<String, (usize, Cow<'t, str>)>;
+type Met = BTreeMap<String, (usize, String)>;
 
 impl<'t> Reader<'t, '_> {
     fn peek(&self) -> Option<u8> {
@@ -206,23 +206,18 @@ impl<'t> Reader<'t, '_> {
     }
 
     /// The node that a key leads to, remembering keys that some pointer may mean.
-    fn child_named(
-        &self,
-        node: Option<usize>,
-        key: &Cow<'t, str>,
-        met: &mut Met<'t>,
-    ) -> Option<usize> {
+    fn child_named(&self, node: Option<usize>, key: &str, met: &mut Met) -> Option<usize> {
         let below = &self.pointers.node(node?)?.below;
         if below.is_empty() {
             return None;
         }
         let name = folded(key);
         let alike = below.get(&name)?;
-        let entry = met.entry(name).or_insert_with(|| (0, key.clone()));
+        let entry = met.entry(name).or_insert_with(|| (0, key.to_owned()));
         entry.0 = entry.0.saturating_add(1);
         alike
             .iter()
-            .find(|(spelled, _)| *spelled == **key)
+            .find(|(spelled, _)| spelled == key)
             .map(|(_, child)| *child)
     }
 
