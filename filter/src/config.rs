@@ -3,13 +3,17 @@
 //! A configuration that arms a gate which nobody can decide is refused: a bad policy must never become no policy.
 //! This is the only module that knows the operator's JSON.
 
+mod approval_rule;
 mod check;
+pub mod conditions;
 mod error;
 mod keys;
+mod numbers;
 mod schema;
 
 use serde_json::{Map, Value};
 
+pub use approval_rule::ApprovalRule;
 pub use error::ConfigError;
 pub use schema::json_schema;
 
@@ -21,6 +25,8 @@ use crate::limits;
 use crate::request::mode::Mode;
 use crate::request::query::SensitiveNames;
 use check::{child, text_of, texts_of, whole_of};
+use conditions::Conditions;
+use numbers::Numbers;
 
 /// A configuration without a contradiction.
 #[derive(Clone, Debug)]
@@ -87,6 +93,8 @@ pub struct RuleConfig {
     pub hosts: Vec<WordGlob>,
     /// Path globs; empty means every path.
     pub paths: Vec<PathGlob>,
+    /// What else must hold.
+    pub conditions: Conditions,
     /// What happens to a request that the rule meets.
     pub action: Action,
 }
@@ -104,7 +112,7 @@ pub enum Action {
     /// The request waits for a person.
     RequireApproval {
         /// The Control Plane's rule that says who approves.
-        approval_rule: String,
+        approval_rule: ApprovalRule,
         /// First words of the denial.
         message: String,
         /// How the request waits.
@@ -139,6 +147,7 @@ impl Config {
             .and_then(Value::as_object)
             .map(control_plane)
             .transpose()?;
+        let numbers = Numbers::of(&document, text)?;
         let listener_message = text_of(entries, "message").unwrap_or(DEFAULT_MESSAGE);
         let rules = entries
             .get("rules")
@@ -153,6 +162,7 @@ impl Config {
                     listener_message,
                     listener_mode: mode.unwrap_or(DEFAULT_MODE),
                     has_plane: control_plane.is_some(),
+                    numbers: &numbers,
                 };
                 rule(rule_entries, &context)
             })
@@ -283,7 +293,7 @@ fn identity(entries: &Map<String, Value>) -> Result<IdentitySource, ConfigError>
     };
     let header = text_of(identity, "header");
     if let Some(name) = header
-        && http::HeaderName::from_bytes(name.as_bytes()).is_err()
+        && !check::is_token(name)
     {
         return Err(ConfigError::new(
             "/identity/header",
@@ -328,6 +338,7 @@ struct RuleContext<'c> {
     listener_message: &'c str,
     listener_mode: Mode,
     has_plane: bool,
+    numbers: &'c Numbers,
 }
 
 fn rule(
@@ -349,6 +360,7 @@ fn rule(
         methods: methods(conditions, &match_place)?,
         hosts: hosts(conditions, &match_place)?,
         paths: paths(conditions, &match_place)?,
+        conditions: conditions::conditions(conditions, context.numbers, &match_place)?,
         action,
     })
 }
@@ -359,12 +371,16 @@ fn action(
     place: &str,
 ) -> Result<Action, ConfigError> {
     let mode = mode_of(entries, place)?;
-    let approval_rule = text_of(entries, "approval_rule");
+    let approval_rule = approval_rule::approval_rule(entries, place)?;
     let message = text_of(entries, "message");
     let word = text_of(entries, "action").unwrap_or_default();
     if word == "allow" || word == "deny" {
         for (key, present) in [
-            ("approval_rule", approval_rule.is_some()),
+            ("approval_rule", entries.contains_key("approval_rule")),
+            (
+                "approval_rule_from_route",
+                entries.contains_key("approval_rule_from_route"),
+            ),
             ("approval_mode", mode.is_some()),
         ] {
             if present {
@@ -408,7 +424,7 @@ fn action(
         ));
     }
     Ok(Action::RequireApproval {
-        approval_rule: approval_rule.to_owned(),
+        approval_rule,
         message: message.unwrap_or(context.listener_message).to_owned(),
         mode: mode.unwrap_or(context.listener_mode),
     })

@@ -10,8 +10,12 @@ use crate::metrics::Counter;
 /// Why a request was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
+    /// The body has more than one reading under a denying or holding rule that looks into it.
+    AmbiguousBody,
     /// The path has more than one reading under a denying or holding rule.
     AmbiguousPath,
+    /// A query parameter has more than one reading under a denying or holding rule.
+    AmbiguousQuery,
     /// The approval is not there to be used (yet, or any more).
     Approval {
         /// Its id; `None` where the plane named none that is safe to repeat.
@@ -39,6 +43,8 @@ pub enum Reason {
     Internal,
     /// The request cannot be read as one request.
     Malformed,
+    /// The route names no approval rule.
+    NoApprovalRule,
     /// The approval request could not be filed.
     NotFiled,
     /// A query credential cannot be bound to the approval.
@@ -84,12 +90,15 @@ impl Denial {
             } => Some((id.as_str(), status.word())),
             Reason::HoldTimeout { id, .. } => Some((id.as_str(), Status::Pending.word())),
             Reason::NotChecked { id } => Some((id.as_str(), None)),
-            Reason::AmbiguousPath
+            Reason::AmbiguousBody
+            | Reason::AmbiguousPath
+            | Reason::AmbiguousQuery
             | Reason::Approval { id: None, .. }
             | Reason::BodyTooLarge
             | Reason::DenyRule
             | Reason::Internal
             | Reason::Malformed
+            | Reason::NoApprovalRule
             | Reason::NotFiled
             | Reason::RedactionKeyMissing
             | Reason::Upgrade => None,
@@ -125,12 +134,21 @@ impl Denial {
             Reason::AmbiguousPath => format!(
                 "{message}: the request path or host can be read in more than one way; send it in its plain form, a path without empty, dot or \";\" segments, backslashes or encoded slashes"
             ),
+            Reason::AmbiguousBody => format!(
+                "{message}: the request body cannot be read in one way only, and a rule depends on it; send plain JSON in UTF-8 without a content-encoding, each key once and spelled and typed as the service documents it"
+            ),
+            Reason::AmbiguousQuery => format!(
+                "{message}: a query parameter can be read in more than one way; send it once, with its name in plain letters and its value encoded once"
+            ),
             Reason::BodyTooLarge => format!(
                 "{message}: the request body is larger than http.max_body_bytes, so an approver could not read all of it"
             ),
             Reason::Internal => format!("{message}: the gate could not judge this request"),
             Reason::Malformed => {
                 format!("{message}: the request cannot be read as one HTTP request")
+            }
+            Reason::NoApprovalRule => {
+                format!("{message}: the route names no approval rule, so nobody could approve")
             }
             Reason::NotFiled => format!("{message}: the approval request could not be filed"),
             Reason::RedactionKeyMissing => format!(
@@ -148,6 +166,7 @@ impl Denial {
     #[must_use]
     pub const fn counter(&self) -> Counter {
         match self.reason {
+            Reason::AmbiguousBody => Counter::RefusedAmbiguousBody,
             Reason::AmbiguousPath => Counter::RefusedAmbiguousPath,
             Reason::Approval { ref status, .. } => match status {
                 Status::Pending => Counter::RefusedPending,
@@ -160,10 +179,12 @@ impl Denial {
             },
             Reason::HoldTimeout { .. } => Counter::RefusedHoldTimeout,
             Reason::NotChecked { .. } => Counter::RefusedPlaneFault,
+            Reason::AmbiguousQuery => Counter::RefusedAmbiguousQuery,
             Reason::BodyTooLarge => Counter::RefusedBodyTooLarge,
             Reason::DenyRule => Counter::RefusedDenyRule,
             Reason::Internal => Counter::Internal,
             Reason::Malformed => Counter::RefusedMalformed,
+            Reason::NoApprovalRule => Counter::RefusedNoApprovalRule,
             Reason::NotFiled => Counter::RefusedPlaneFault,
             Reason::RedactionKeyMissing => Counter::RefusedRedactionKey,
             Reason::Upgrade => Counter::RefusedUpgrade,
@@ -174,6 +195,7 @@ impl Denial {
     #[must_use]
     pub const fn label(&self) -> &'static str {
         match self.reason {
+            Reason::AmbiguousBody => "ambiguous_body",
             Reason::AmbiguousPath => "ambiguous_path",
             Reason::Approval { ref status, .. } => match status {
                 Status::Pending => "pending",
@@ -184,10 +206,12 @@ impl Denial {
             },
             Reason::HoldTimeout { .. } => "hold_timeout",
             Reason::NotChecked { .. } => "plane_fault",
+            Reason::AmbiguousQuery => "ambiguous_query",
             Reason::BodyTooLarge => "body_too_large",
             Reason::DenyRule => "deny_rule",
             Reason::Internal => "internal",
             Reason::Malformed => "malformed",
+            Reason::NoApprovalRule => "no_approval_rule",
             Reason::NotFiled => "plane_fault",
             Reason::RedactionKeyMissing => "redaction_key",
             Reason::Upgrade => "upgrade",

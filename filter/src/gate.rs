@@ -1,10 +1,11 @@
-//! The gate for one request: decide by its head; where a rule holds it, collect it whole, file it, and forward it only
-//! on the Control Plane's release.
+//! The gate for one request: judge it by its head, or with its body where a rule looks into that; where a rule holds it,
+//! collect it whole, file it, and forward it only on the Control Plane's release.
 //!
 //! Nothing of a held request reaches the upstream before that: the driver keeps headers, body and trailers back until
 //! it is told to [`Effect::Forward`]. A wrong release runs a call that nobody approved; a wrong refusal costs a resend.
 
 mod collect;
+mod judge;
 mod record;
 mod upstream_answer;
 
@@ -17,11 +18,11 @@ use crate::event::{Event, News};
 use crate::identity::{Correlation, Requester, Surroundings};
 use crate::listener::{Enforcement, Listener};
 use crate::metrics::Counter;
-use crate::policy::{Hold, Verdict};
 use crate::request::RequestHead;
 use crate::request::mode::Mode;
-use crate::statement::{Statement, redacted_target};
-use collect::{Collected, Collecting};
+use crate::statement::Statement;
+use collect::{Body, Collected};
+use judge::{HeldBy, Judgement, RequestLine, judge};
 use record::Gone;
 use upstream_answer::UpstreamAnswer;
 
@@ -30,27 +31,29 @@ use upstream_answer::UpstreamAnswer;
 pub enum Opening {
     /// Nothing stands against it.
     Pass,
-    /// It is held: feed the machine until it has decided.
+    /// It is in the gate's hands: feed the machine until it has decided.
     Held(Box<Gate>),
     /// It was refused; the answer is among the effects.
     Refused,
 }
 
-/// A held request.
+/// A request in the gate's hands.
 #[derive(Debug)]
 pub struct Gate {
     held_by: HeldBy,
-    requester: Option<Requester>,
-    correlation: Correlation,
+    surroundings: &'static dyn Surroundings,
     state: State,
 }
 
 #[derive(Debug)]
 enum State {
-    Collecting(Collecting),
+    /// Kept back until its body is whole.
+    Collecting(Purpose, Body),
     Filed(Filed),
     /// Held until its approval is decided.
     Waiting(ApprovalId),
+    /// Gone on already, and looked at as it passes: the listener only observes.
+    Observing(Box<RequestHead>, Body),
     /// Gone on, and its approval is not spent yet.
     Unsettled(ApprovalId, PendingSettlement, UpstreamAnswer),
     /// Gone on for good.
@@ -58,25 +61,11 @@ enum State {
     Refused,
 }
 
-/// The rule that holds the request.
+/// What a body is collected for.
 #[derive(Debug)]
-pub(crate) struct HeldBy {
-    pub rule_name: String,
-    pub approval_rule: String,
-    pub message: String,
-    pub mode: Mode,
-}
-
-impl HeldBy {
-    /// A client may choose how it waits, not whether.
-    fn new(hold: Hold<'_>, head: &RequestHead) -> Self {
-        Self {
-            rule_name: hold.rule_name.to_owned(),
-            approval_rule: hold.approval_rule.to_owned(),
-            message: hold.message.to_owned(),
-            mode: head.wish.mode().unwrap_or(hold.mode),
-        }
-    }
+enum Purpose {
+    File(RequestLine),
+    Judge(Box<RequestHead>),
 }
 
 impl Gate {
@@ -87,44 +76,46 @@ impl Gate {
         listener: &Listener,
         head: &RequestHead,
         end_of_stream: bool,
-        surroundings: &dyn Surroundings,
+        surroundings: &'static dyn Surroundings,
     ) -> (Opening, Vec<Effect>) {
-        let (rule_name, judged) = match listener.policy.decide(head) {
-            Verdict::Pass => return (Opening::Pass, vec![Effect::Count(Counter::Passed)]),
-            Verdict::Ambiguous(rule) => (
-                rule.name.clone(),
-                Err(Denial::by_policy(Reason::AmbiguousPath)),
-            ),
-            Verdict::Deny { rule, message } => (
-                rule.name.clone(),
-                Err(Denial::new(message.to_owned(), Reason::DenyRule)),
-            ),
-            Verdict::RequireApproval(hold) => {
-                let held_by = HeldBy::new(hold, head);
-                let judged = collecting(listener, head)
-                    .map_err(|reason| Denial::new(held_by.message.clone(), reason));
-                (
-                    held_by.rule_name.clone(),
-                    judged.map(|collecting| (held_by, collecting)),
-                )
+        let observes = listener.enforcement == Enforcement::Observe;
+        let no_body: Option<&[u8]> = end_of_stream.then_some(b"");
+        match judge(listener, head, no_body, surroundings) {
+            Judgement::Pass => (Opening::Pass, vec![Effect::Count(Counter::Passed)]),
+            Judgement::NeedsBody { rule_name } => {
+                let body = Body::new(listener.max_body_bytes);
+                let head = Box::new(head.clone());
+                let state = if observes {
+                    State::Observing(head, body)
+                } else {
+                    State::Collecting(Purpose::Judge(head), body)
+                };
+                let gate = Self {
+                    held_by: HeldBy::by_a_look_into_the_body(rule_name),
+                    surroundings,
+                    state,
+                };
+                (Opening::Held(Box::new(gate)), Vec::new())
             }
-        };
-        if listener.enforcement == Enforcement::Observe {
-            let denial = judged.as_ref().err();
-            return (Opening::Pass, observed(listener, &rule_name, denial));
-        }
-        match judged {
-            Ok((held_by, collecting)) => {
+            judgement @ (Judgement::Hold(..) | Judgement::Refuse { .. }) if observes => {
+                (Opening::Pass, observed(listener, &judgement))
+            }
+            Judgement::Hold(held_by, line) => {
                 let mut gate = Self {
                     held_by,
-                    requester: Requester::find(&listener.identity, surroundings),
-                    correlation: Correlation::of(surroundings),
+                    surroundings,
                     state: State::Refused,
                 };
-                let effects = gate.collected(listener, collecting.opened(end_of_stream));
+                let body = Body::new(listener.max_body_bytes);
+                let collected = if end_of_stream {
+                    body.ended()
+                } else {
+                    Collected::More(body)
+                };
+                let effects = gate.collected(listener, Purpose::File(line), collected);
                 (Opening::Held(Box::new(gate)), effects)
             }
-            Err(denial) => (
+            Judgement::Refuse { rule_name, denial } => (
                 Opening::Refused,
                 refusal(listener, &rule_name, &denial, None),
             ),
@@ -134,7 +125,10 @@ impl Gate {
     /// Whether the request may go on to the upstream.
     #[must_use]
     pub const fn may_continue(&self) -> bool {
-        matches!(self.state, State::Forwarded | State::Unsettled(..))
+        matches!(
+            self.state,
+            State::Forwarded | State::Observing(..) | State::Unsettled(..)
+        )
     }
 
     /// Whether what the upstream answers still matters.
@@ -147,7 +141,7 @@ impl Gate {
     #[must_use]
     pub fn body_room(&self) -> usize {
         match &self.state {
-            State::Collecting(collecting) => collecting.room(),
+            State::Collecting(_, body) | State::Observing(_, body) => body.room(),
             State::Filed(_)
             | State::Waiting(_)
             | State::Unsettled(..)
@@ -160,15 +154,16 @@ impl Gate {
     pub fn handle(&mut self, listener: &Listener, event: Event) -> Vec<Effect> {
         match (std::mem::replace(&mut self.state, State::Refused), event) {
             (
-                State::Collecting(collecting),
+                State::Collecting(purpose, body),
                 Event::RequestBody {
                     chunk,
                     end_of_stream,
                 },
-            ) => self.collected(listener, collecting.body(&chunk, end_of_stream)),
-            (State::Collecting(collecting), Event::RequestTrailers) => {
-                self.collected(listener, collecting.ended())
+            ) => self.collected(listener, purpose, body.add(&chunk, end_of_stream)),
+            (State::Collecting(purpose, body), Event::RequestTrailers) => {
+                self.collected(listener, purpose, body.ended())
             }
+            (State::Observing(head, body), event) => self.observe(listener, head, body, event),
             (State::Filed(filed), Event::PlaneAnswered(answer)) => {
                 self.answered(listener, filed.answered(answer))
             }
@@ -185,9 +180,9 @@ impl Gate {
                 Vec::new()
             }
             (State::Refused, _) => Vec::new(),
-            (State::Collecting(collecting), Event::StreamEnded { .. }) => self.abandoned(
+            (State::Collecting(_, body), Event::StreamEnded { .. }) => self.abandoned(
                 listener,
-                if collecting.saw_body() {
+                if body.was_seen() {
                     Gone::WhileSending
                 } else {
                     Gone::BeforeBody
@@ -200,19 +195,19 @@ impl Gate {
                 self.abandoned(listener, Gone::WhileWaiting(&id))
             }
             (
-                state @ (State::Collecting(_) | State::Filed(_) | State::Waiting(_)),
+                state @ (State::Collecting(..) | State::Filed(_) | State::Waiting(_)),
                 Event::ResponseStarted { .. } | Event::ResponseEnded,
             ) => {
                 // The host answers by itself, for a time-out or a body over its own limit; the end of the stream follows.
                 self.state = state;
                 Vec::new()
             }
-            (State::Collecting(_) | State::Filed(_), Event::Watched(_))
+            (State::Collecting(..) | State::Filed(_), Event::Watched(_))
             | (
-                State::Collecting(_) | State::Filed(_) | State::Waiting(_),
+                State::Collecting(..) | State::Filed(_) | State::Waiting(_),
                 Event::RequestBodyUnreadable,
             )
-            | (State::Collecting(_) | State::Waiting(_), Event::PlaneAnswered(_))
+            | (State::Collecting(..) | State::Waiting(_), Event::PlaneAnswered(_))
             | (
                 State::Filed(_) | State::Waiting(_),
                 Event::RequestBody { .. } | Event::RequestTrailers,
@@ -220,27 +215,88 @@ impl Gate {
         }
     }
 
-    fn collected(&mut self, listener: &Listener, collected: Collected) -> Vec<Effect> {
-        match collected {
-            Collected::More(collecting) => {
-                self.state = State::Collecting(collecting);
+    fn collected(
+        &mut self,
+        listener: &Listener,
+        purpose: Purpose,
+        collected: Collected,
+    ) -> Vec<Effect> {
+        match (collected, purpose) {
+            (Collected::More(body), purpose) => {
+                self.state = State::Collecting(purpose, body);
                 Vec::new()
             }
-            Collected::TooLarge => self.refuse(listener, Reason::BodyTooLarge, None),
-            Collected::Whole(statement) => self.file(listener, &statement),
+            (Collected::TooLarge, _) => self.refuse(listener, Reason::BodyTooLarge, None),
+            (Collected::Whole(body), Purpose::File(line)) => self.file(listener, &line, &body),
+            (Collected::Whole(body), Purpose::Judge(head)) => {
+                match judge(listener, &head, Some(&body), self.surroundings) {
+                    Judgement::Pass => {
+                        self.state = State::Forwarded;
+                        vec![Effect::Count(Counter::Passed)]
+                    }
+                    Judgement::Hold(held_by, line) => {
+                        self.held_by = held_by;
+                        self.file(listener, &line, &body)
+                    }
+                    Judgement::Refuse { rule_name, denial } => {
+                        refusal(listener, &rule_name, &denial, None)
+                    }
+                    Judgement::NeedsBody { .. } => self.refuse(listener, Reason::Internal, None),
+                }
+            }
         }
     }
 
-    fn file(&mut self, listener: &Listener, statement: &Statement) -> Vec<Effect> {
+    /// Looks at a body that goes on at once. What would have happened is counted and logged.
+    fn observe(
+        &mut self,
+        listener: &Listener,
+        head: Box<RequestHead>,
+        body: Body,
+        event: Event,
+    ) -> Vec<Effect> {
+        let collected = match event {
+            Event::RequestBody {
+                chunk,
+                end_of_stream,
+            } => body.add(&chunk, end_of_stream),
+            Event::RequestTrailers => body.ended(),
+            Event::PlaneAnswered(_)
+            | Event::RequestBodyUnreadable
+            | Event::ResponseEnded
+            | Event::ResponseStarted { .. }
+            | Event::StreamEnded { .. }
+            | Event::Watched(_) => Collected::More(body),
+        };
+        self.state = State::Forwarded;
+        match collected {
+            Collected::More(body) => {
+                self.state = State::Observing(head, body);
+                Vec::new()
+            }
+            Collected::TooLarge => {
+                let denial = Denial::new(self.held_by.message.clone(), Reason::BodyTooLarge);
+                let rule_name = self.held_by.rule_name.clone();
+                observed(listener, &Judgement::Refuse { rule_name, denial })
+            }
+            Collected::Whole(body) => {
+                let judgement = judge(listener, &head, Some(&body), self.surroundings);
+                observed(listener, &judgement)
+            }
+        }
+    }
+
+    fn file(&mut self, listener: &Listener, line: &RequestLine, body: &[u8]) -> Vec<Effect> {
         let Some(plane) = &listener.control_plane else {
             return self.refuse(listener, Reason::NotFiled, None);
         };
+        let requester = Requester::find(&listener.identity, self.surroundings);
         let filing = FilingRequest {
             listener_name: &listener.name,
             approval_rule: &self.held_by.approval_rule,
-            statement,
-            requester: self.requester.as_ref(),
-            correlation: &self.correlation,
+            statement: &Statement::http(&line.method, &line.target, body),
+            requester: requester.as_ref(),
+            correlation: &Correlation::of(self.surroundings),
         };
         let (filed, call) = approval_request::file(plane, &filing, self.held_by.mode);
         self.state = State::Filed(filed);
@@ -341,30 +397,28 @@ impl Gate {
     }
 }
 
-/// Begins to collect a request that a rule holds, unless its head alone forbids it.
-fn collecting(listener: &Listener, head: &RequestHead) -> Result<Collecting, Reason> {
-    if head.leaves_http {
-        return Err(Reason::Upgrade);
+impl HeldBy {
+    /// Stands for a rule that may turn out not to hold the request at all.
+    fn by_a_look_into_the_body(rule_name: String) -> Self {
+        Self {
+            rule_name,
+            approval_rule: String::new(),
+            message: "denied by policy".to_owned(),
+            mode: Mode::Return,
+        }
     }
-    let target = head.target.as_deref().ok_or(Reason::Malformed)?;
-    let target = redacted_target(
-        target,
-        &listener.sensitive_names,
-        listener.redaction_key.as_ref(),
-    );
-    let target = target.map_err(|_missing| Reason::RedactionKeyMissing)?;
-    Ok(Collecting::new(
-        head.method.clone(),
-        target,
-        listener.max_body_bytes,
-    ))
 }
 
 /// Counts and logs what would have happened; the request passes.
-fn observed(listener: &Listener, rule_name: &str, denial: Option<&Denial>) -> Vec<Effect> {
-    let (counter, outcome) = match denial {
-        Some(denial) => (Counter::ObservedRefusal, denial.label()),
-        None => (Counter::ObservedHold, "hold"),
+fn observed(listener: &Listener, judgement: &Judgement) -> Vec<Effect> {
+    let (counter, rule_name, outcome) = match judgement {
+        Judgement::Hold(held_by, _) => (Counter::ObservedHold, &held_by.rule_name, "hold"),
+        Judgement::Refuse { rule_name, denial } => {
+            (Counter::ObservedRefusal, rule_name, denial.label())
+        }
+        Judgement::NeedsBody { .. } | Judgement::Pass => {
+            return vec![Effect::Count(Counter::Passed)];
+        }
     };
     let mut effects = vec![Effect::Count(counter)];
     effects.extend(record::observed(listener, rule_name, outcome));

@@ -99,6 +99,14 @@ impl PathGlob {
             .filter(|word| !word.is_empty())
     }
 
+    /// The literal segments with which every path begins that the pattern meets.
+    pub fn leading_segments(&self) -> impl Iterator<Item = &[u8]> {
+        self.segments.iter().map_while(|segment| match segment {
+            Segment::AnyDepth => None,
+            Segment::One(glob) => glob.literal(),
+        })
+    }
+
     /// Whether the pattern meets a path, given as its [`segments`].
     #[must_use]
     pub fn matches(&self, segments: &[&[u8]], case: Case) -> bool {
@@ -140,6 +148,12 @@ impl WordGlob {
         Self {
             pattern: pattern.as_bytes().to_vec(),
         }
+    }
+
+    /// The one word that the pattern meets; `None` with a wildcard.
+    #[must_use]
+    pub fn literal(&self) -> Option<&[u8]> {
+        (!self.pattern.contains(&b'*')).then_some(self.pattern.as_slice())
     }
 
     /// Whether the pattern meets the whole word.

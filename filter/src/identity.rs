@@ -1,6 +1,8 @@
 //! Who asks, for the person who decides to read: a trusted header, else the client's certificate, and always the peer's
 //! address. Display only: nothing is matched or allowed by it. Source: contract 1.4.
 
+use std::fmt::Debug;
+
 use serde::Serialize;
 
 use crate::limits;
@@ -25,13 +27,15 @@ pub struct Peer {
     pub subject: Option<Vec<u8>>,
 }
 
-/// What can be asked about a request beyond its head; asked only once a rule holds it, since each answer costs a call of the
+/// What can be asked about a request beyond its head; asked only where a rule needs it, since each answer costs a call of the
 /// host.
-pub trait Surroundings {
+pub trait Surroundings: Debug {
     /// Every value of a request header, in order.
     fn header(&self, name: &str) -> Vec<Vec<u8>>;
     /// The other end of the connection.
     fn peer(&self) -> Peer;
+    /// What the metadata of the request's route say under a key of a namespace.
+    fn route_metadata(&self, namespace: &str, key: &str) -> Option<Vec<u8>>;
 }
 
 /// Surroundings of which nothing is known, for drivers without a connection: tests, fuzzers.
@@ -45,6 +49,10 @@ impl Surroundings for NothingKnown {
 
     fn peer(&self) -> Peer {
         Peer::default()
+    }
+
+    fn route_metadata(&self, _namespace: &str, _key: &str) -> Option<Vec<u8>> {
+        None
     }
 }
 
@@ -165,7 +173,7 @@ const CORRELATING: [&str; 9] = [
 mod tests {
     use super::*;
 
-    #[derive(Default)]
+    #[derive(Debug, Default)]
     struct Known {
         headers: Vec<(&'static str, &'static [u8])>,
         peer: Peer,
@@ -179,6 +187,10 @@ mod tests {
 
         fn peer(&self) -> Peer {
             self.peer.clone()
+        }
+
+        fn route_metadata(&self, _namespace: &str, _key: &str) -> Option<Vec<u8>> {
+            None
         }
     }
 

@@ -1,10 +1,19 @@
 //! Strict JSON: a repeated key or a nesting beyond [`limits::JSON_DEPTH`] is a fault, because two readers of such a
 //! text may see two different things. Knows nothing of what the text means.
+//!
+//! Two readers: [`parse`] for the short texts of the operator and the Control Plane, and [`select()`] for what a client
+//! sends: it keeps numbers exact and builds nothing that no pointer asks for.
+
+pub mod decimal;
+pub mod pointer;
+mod select;
 
 use std::fmt;
 
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
+
+pub use select::{Found, NotStrict, select};
 
 use crate::limits;
 

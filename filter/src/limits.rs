@@ -68,6 +68,10 @@ pub const PATH_SEGMENTS: usize = 256;
 /// cannot buy CPU time with it.
 pub const AMBIGUOUS_PATH_BYTES: usize = 4_096;
 
+/// Most steps that one decision spends in search of words in an ambiguous path; once they are used up, the path may hold any
+/// word. They take a few milliseconds, and ordinary policies come nowhere near them.
+pub const LETTER_STEPS: usize = 1 << 21;
+
 /// How many times a path is percent-decoded in search of its letters; one that needs more could be any path. No chain
 /// of decoding servers of this length is known, and the bound keeps the cost of a hostile path linear.
 pub const DECODING_ROUNDS: usize = 8;
@@ -77,6 +81,9 @@ pub const RULES: usize = 10_000;
 
 /// Highest number of entries in one list of a rule's conditions.
 pub const LIST_ENTRIES: usize = 1_000;
+
+/// Longest text that a condition compares with, in bytes.
+pub const CONDITION_BYTES: usize = 4_096;
 
 /// Longest JSON text of the plugin configuration, in bytes.
 pub const CONFIG_BYTES: usize = 4 << 20;

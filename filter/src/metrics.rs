@@ -53,10 +53,16 @@ pub enum Counter {
     RefusedNotReleased,
     /// A refusal by a rule whose action is `deny`.
     RefusedDenyRule,
+    /// A refusal because a body that a rule looks into has more than one reading.
+    RefusedAmbiguousBody,
     /// A refusal because the path has more than one reading.
     RefusedAmbiguousPath,
+    /// A refusal because a query parameter that a rule looks at has more than one reading.
+    RefusedAmbiguousQuery,
     /// A refusal because the body is larger than `max_body_bytes`.
     RefusedBodyTooLarge,
+    /// A refusal because the route names no approval rule, so that nobody could approve.
+    RefusedNoApprovalRule,
     /// A refusal because the request cannot be read as one request: a missing or repeated `:method` or `:path`.
     RefusedMalformed,
     /// A refusal because the Control Plane could not be asked or gave no answer that can be trusted.
@@ -87,7 +93,7 @@ pub enum Counter {
 
 impl Counter {
     /// All counters, in the order of their declaration.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 33] = [
         Self::Passed,
         Self::Abandoned,
         Self::Filed,
@@ -103,8 +109,11 @@ impl Counter {
         Self::RefusedUsed,
         Self::RefusedNotReleased,
         Self::RefusedDenyRule,
+        Self::RefusedAmbiguousBody,
         Self::RefusedAmbiguousPath,
+        Self::RefusedAmbiguousQuery,
         Self::RefusedBodyTooLarge,
+        Self::RefusedNoApprovalRule,
         Self::RefusedMalformed,
         Self::RefusedPlaneFault,
         Self::RefusedUpgrade,
@@ -152,8 +161,11 @@ impl Counter {
             Self::RefusedUsed => "hoop_filter_refused_used_total",
             Self::RefusedNotReleased => "hoop_filter_refused_not_released_total",
             Self::RefusedDenyRule => "hoop_filter_refused_deny_rule_total",
+            Self::RefusedAmbiguousBody => "hoop_filter_refused_ambiguous_body_total",
             Self::RefusedAmbiguousPath => "hoop_filter_refused_ambiguous_path_total",
+            Self::RefusedAmbiguousQuery => "hoop_filter_refused_ambiguous_query_total",
             Self::RefusedBodyTooLarge => "hoop_filter_refused_body_too_large_total",
+            Self::RefusedNoApprovalRule => "hoop_filter_refused_no_approval_rule_total",
             Self::RefusedMalformed => "hoop_filter_refused_malformed_total",
             Self::RefusedPlaneFault => "hoop_filter_refused_plane_fault_total",
             Self::RefusedUpgrade => "hoop_filter_refused_upgrade_total",

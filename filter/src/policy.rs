@@ -1,24 +1,77 @@
-//! What the operator's rules say of one request. Knows paths and hosts, and nothing of bodies, approvals or Envoy.
+//! What the operator's rules say of one request: the first that meets it decides. Knows nothing of approvals and Envoy.
+//!
+//! A condition holds, does not, or *may* hold: where a request has more than one reading. A rule that denies or holds and may
+//! meet a request refuses it, and a rule that allows lets it pass only when it surely meets it. So no spelling makes the gate
+//! milder.
 
-use crate::config::{Action, RuleConfig};
-use crate::glob::{Case, PathGlob, segments};
+mod body;
+mod compile;
+mod matcher;
+
+use std::borrow::Cow;
+
+use crate::config::{Action, ApprovalRule, RuleConfig};
+use crate::json::pointer::Pointers;
 use crate::limits;
 use crate::request::mode::Mode;
-use crate::request::path::{Letters, PathReading};
-use crate::request::{RequestHead, host_of};
+use crate::request::{HeaderNames, RequestHead};
+use compile::Index;
+use matcher::{Evaluation, Meets};
 
-/// The rules of one listener, in order.
+/// The rules of one listener, in order, made ready to be asked.
 #[derive(Clone, Debug)]
 pub struct Policy {
-    rules: Vec<RuleConfig>,
+    rules: Vec<Rule>,
+    index: Index,
+    pointers: Pointers,
+    wanted_headers: HeaderNames,
+}
+
+#[derive(Clone, Debug)]
+struct Rule {
+    config: RuleConfig,
+    /// The number of each JSON condition's pointer.
+    pointers: Vec<usize>,
+}
+
+/// What a decision is about.
+#[derive(Clone, Copy)]
+pub struct Subject<'a> {
+    /// The request's head, read with [`Policy::wanted_headers`].
+    pub head: &'a RequestHead,
+    /// The whole body; `None` while it is not there.
+    pub body: Option<&'a [u8]>,
+    /// The Envoy route that the request takes.
+    pub route: &'a dyn RouteMetadata,
+}
+
+/// The metadata of an Envoy route. It is asked only when a rule needs it, and for each key once in a decision.
+pub trait RouteMetadata {
+    /// The value under a key of a namespace, a text as its bytes.
+    fn value(&self, namespace: &str, key: &str) -> Option<Vec<u8>>;
+}
+
+/// A route without metadata.
+#[derive(Clone, Copy, Debug)]
+pub struct NoMetadata;
+
+impl RouteMetadata for NoMetadata {
+    fn value(&self, _namespace: &str, _key: &str) -> Option<Vec<u8>> {
+        None
+    }
 }
 
 /// What happens to a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict<'p> {
-    /// The path or the host has more than one reading, and under one of them this denying or holding rule decides. A
-    /// wrong yes here costs an odd client a 400; a wrong no would let a held call run.
-    Ambiguous(&'p RuleConfig),
+    /// The request has more than one reading, and under one of them this denying or holding rule decides. A wrong yes here
+    /// costs an odd client a 400; a wrong no would let a held call run.
+    Ambiguous {
+        /// The rule.
+        rule: &'p RuleConfig,
+        /// What of the request has more than one reading.
+        doubt: Doubt,
+    },
     /// A rule refuses the request.
     Deny {
         /// The rule that does.
@@ -26,19 +79,36 @@ pub enum Verdict<'p> {
         /// The whole text of the refusal.
         message: &'p str,
     },
+    /// What happens depends on the body: collect it and decide again.
+    NeedsBody {
+        /// The rule that looks into it.
+        rule: &'p RuleConfig,
+    },
     /// No rule stands against the request.
     Pass,
     /// The request waits for a person.
     RequireApproval(Hold<'p>),
 }
 
+/// What of a request has more than one reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Doubt {
+    /// The body is no strict JSON, or holds a value that readers take in different ways.
+    Body,
+    /// The path or the host.
+    PathOrHost,
+    /// A query parameter.
+    Query,
+}
+
 /// Which approval a request needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hold<'p> {
     /// The operator's name of the rule.
     pub rule_name: &'p str,
-    /// The Control Plane's rule that says who approves.
-    pub approval_rule: &'p str,
+    /// The Control Plane's rule that says who approves; `None` where the route was to name it and names none that can be
+    /// used, so that nobody can approve and the request must be refused.
+    pub approval_rule: Option<Cow<'p, str>>,
     /// First words of the denial.
     pub message: &'p str,
     /// How the request waits.
@@ -46,42 +116,105 @@ pub struct Hold<'p> {
 }
 
 impl Policy {
-    /// Takes the rules of a configuration.
+    /// Makes the rules of a configuration ready.
     #[must_use]
-    pub const fn new(rules: Vec<RuleConfig>) -> Self {
-        Self { rules }
+    pub fn new(rules: Vec<RuleConfig>) -> Self {
+        let index = Index::of(&rules);
+        let mut pointers = Pointers::default();
+        let mut wanted_headers = HeaderNames::default();
+        let mut compiled = Vec::with_capacity(rules.len());
+        for config in rules {
+            let conditions = &config.conditions;
+            for condition in &conditions.headers {
+                wanted_headers.insert(&condition.name);
+            }
+            if !conditions.json.is_empty() {
+                body::HEADERS
+                    .iter()
+                    .for_each(|name| wanted_headers.insert(name));
+            }
+            let numbers = conditions.json.iter();
+            let numbers = numbers.map(|condition| pointers.add(&condition.pointer));
+            compiled.push(Rule {
+                pointers: numbers.collect(),
+                config,
+            });
+        }
+        Self {
+            rules: compiled,
+            index,
+            pointers,
+            wanted_headers,
+        }
     }
 
-    /// Decides on a request by its head alone: the first rule that matches, and nothing where none does.
-    ///
-    /// Where a spelling leaves open whether a rule matches, every rule that may be the first decides with: if they all
-    /// let the request pass, it passes; if one of them does not, the request is ambiguous.
+    /// The headers that a request's head must keep for a decision.
     #[must_use]
-    pub fn decide(&self, head: &RequestHead) -> Verdict<'_> {
-        let request = Request {
-            method: head.method.to_ascii_uppercase(),
-            host: host_of(&head.authority),
-            path: PathView::of(&head.reading),
-        };
-        let mut against: Option<&RuleConfig> = None;
-        for rule in &self.rules {
-            let meets = request.meets(rule);
-            let stands_against = rule.action != Action::Allow;
-            if meets != Meets::No && stands_against && against.is_none() {
-                if meets == Meets::Yes {
-                    return verdict_of(rule);
-                }
-                against = Some(rule);
-            }
-            if meets == Meets::Yes {
-                break;
-            }
+    pub const fn wanted_headers(&self) -> &HeaderNames {
+        &self.wanted_headers
+    }
+
+    /// Decides on a request: the first rule that meets it, and nothing where none does.
+    ///
+    /// Gives [`Verdict::NeedsBody`] only while the subject has no body. A request that surely ends without one has an empty
+    /// body, not none.
+    #[must_use]
+    pub fn decide(&self, subject: &Subject<'_>) -> Verdict<'_> {
+        let evaluation = Evaluation::new(subject, &self.pointers);
+        match evaluation.candidates(&self.index) {
+            Some(places) => decided(
+                &evaluation,
+                places.into_iter().filter_map(|at| self.rules.get(at)),
+            ),
+            None => decided(&evaluation, self.rules.iter()),
         }
-        against.map_or(Verdict::Pass, Verdict::Ambiguous)
+    }
+
+    /// The same decision without the index, which must not change it.
+    #[cfg(test)]
+    fn decide_by_all_rules(&self, subject: &Subject<'_>) -> Verdict<'_> {
+        decided(&Evaluation::new(subject, &self.pointers), self.rules.iter())
     }
 }
 
-fn verdict_of(rule: &RuleConfig) -> Verdict<'_> {
+fn decided<'p>(evaluation: &Evaluation<'_>, rules: impl Iterator<Item = &'p Rule>) -> Verdict<'p> {
+    // The first allowing rule that would need the body. It matters only when something behind it stands against the request.
+    let mut allowing: Option<&RuleConfig> = None;
+    for rule in rules {
+        let config = &rule.config;
+        let stands_against = config.action != Action::Allow;
+        let meets = evaluation.meets_head(config);
+        let is_out = match meets {
+            Meets::No => true,
+            Meets::Maybe(_) => !stands_against,
+            Meets::Yes => false,
+        };
+        if is_out {
+            continue;
+        }
+        let verdict = match evaluation.meets_body(rule).map(|body| meets.and(body)) {
+            Some(Meets::No) => continue,
+            Some(Meets::Maybe(_)) if !stands_against => continue,
+            Some(Meets::Maybe(doubt)) => Verdict::Ambiguous {
+                rule: config,
+                doubt,
+            },
+            Some(Meets::Yes) => verdict_of(config, evaluation),
+            None if stands_against => Verdict::NeedsBody { rule: config },
+            None => {
+                allowing = allowing.or(Some(config));
+                continue;
+            }
+        };
+        return match allowing {
+            Some(rule) if verdict != Verdict::Pass => Verdict::NeedsBody { rule },
+            Some(_) | None => verdict,
+        };
+    }
+    Verdict::Pass
+}
+
+fn verdict_of<'p>(rule: &'p RuleConfig, evaluation: &Evaluation<'_>) -> Verdict<'p> {
     match &rule.action {
         Action::Allow => Verdict::Pass,
         Action::Deny { message } => Verdict::Deny { rule, message },
@@ -91,109 +224,25 @@ fn verdict_of(rule: &RuleConfig) -> Verdict<'_> {
             mode,
         } => Verdict::RequireApproval(Hold {
             rule_name: &rule.name,
-            approval_rule,
+            approval_rule: match approval_rule {
+                ApprovalRule::Named(name) => Some(Cow::Borrowed(name)),
+                ApprovalRule::FromRoute { key } => {
+                    evaluation.approval_rule_of_route(key).map(Cow::Owned)
+                }
+            },
             message,
             mode: *mode,
         }),
     }
 }
 
-/// Whether a rule meets a request, from the surest no to the surest yes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Meets {
-    No,
-    /// Under some reading of it.
-    Maybe,
-    Yes,
-}
-
-impl From<bool> for Meets {
-    fn from(meets: bool) -> Self {
-        if meets { Self::Yes } else { Self::No }
-    }
-}
-
-struct Request<'a> {
-    method: Vec<u8>,
-    /// `None` where it is spelled so that servers may read another host.
-    host: Option<&'a [u8]>,
-    path: PathView<'a>,
-}
-
-/// A path as the globs want it.
-enum PathView<'a> {
-    /// It could be any path.
-    Any,
-    Letters(&'a Letters),
-    /// `None` for what is no path, such as `*`.
-    Segments(Option<Vec<&'a [u8]>>),
-}
-
-impl<'a> PathView<'a> {
-    fn of(reading: &'a PathReading) -> Self {
-        match reading {
-            PathReading::Ambiguous(letters) => Self::Letters(letters),
-            // Globs take time with the number of segments, and no real path comes near the bound.
-            PathReading::Plain(path) => match segments(path) {
-                Some(segments) if segments.len() > limits::PATH_SEGMENTS => Self::Any,
-                segments => Self::Segments(segments),
-            },
-            PathReading::Unknown => Self::Any,
-        }
-    }
-}
-
-impl Request<'_> {
-    fn meets(&self, rule: &RuleConfig) -> Meets {
-        let method = rule.methods.is_empty()
-            || rule
-                .methods
-                .iter()
-                .any(|method| method.as_bytes() == self.method);
-        if !method {
-            return Meets::No;
-        }
-        self.meets_host(rule).min(self.meets_path(rule))
-    }
-
-    fn meets_host(&self, rule: &RuleConfig) -> Meets {
-        match self.host {
-            _ if rule.hosts.is_empty() => Meets::Yes,
-            Some(host) => rule
-                .hosts
-                .iter()
-                .any(|glob| glob.matches(host, Case::Insensitive))
-                .into(),
-            None => Meets::Maybe,
-        }
-    }
-
-    /// Denying and holding rules compare paths without letter case, since many upstreams do; rules that allow compare
-    /// them exactly. So a change of case can only ever make the gate stricter.
-    fn meets_path(&self, rule: &RuleConfig) -> Meets {
-        let case = match rule.action {
-            Action::Allow => Case::Sensitive,
-            Action::Deny { .. } | Action::RequireApproval { .. } => Case::Insensitive,
-        };
-        match &self.path {
-            _ if rule.paths.is_empty() => Meets::Yes,
-            PathView::Segments(Some(segments)) => rule
-                .paths
-                .iter()
-                .any(|glob| glob.matches(segments, case))
-                .into(),
-            PathView::Segments(None) => Meets::No,
-            PathView::Letters(letters) => {
-                let may_meet = |glob: &PathGlob| glob.words().all(|word| letters.may_hold(word));
-                if rule.paths.iter().any(may_meet) {
-                    Meets::Maybe
-                } else {
-                    Meets::No
-                }
-            }
-            PathView::Any => Meets::Maybe,
-        }
-    }
+/// A name that the route gives; `None` for what the configuration would refuse as a name, too.
+fn usable_name(value: &[u8]) -> Option<String> {
+    let name = std::str::from_utf8(value).ok()?;
+    let usable = !name.trim().is_empty()
+        && name.len() <= limits::NAME_BYTES
+        && !name.chars().any(char::is_control);
+    usable.then(|| name.to_owned())
 }
 
 #[cfg(test)]

@@ -4,8 +4,26 @@ pub mod mode;
 pub mod path;
 pub mod query;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use mode::ModeWish;
 use path::PathReading;
+
+/// Names of the headers that a decision may rest on, in lower case. Only these are kept of a request, so that a policy
+/// without conditions on headers costs nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HeaderNames(BTreeSet<String>);
+
+impl HeaderNames {
+    /// Adds a name in lower case.
+    pub fn insert(&mut self, name: &str) {
+        self.0.insert(name.to_owned());
+    }
+
+    fn contains(&self, name: &str) -> bool {
+        !self.0.is_empty() && self.0.contains(name)
+    }
+}
 
 /// The parts of a request's head that a decision may rest on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +43,8 @@ pub struct RequestHead {
     pub wish: ModeWish,
     /// Headers that are between the client and the gate, or that only the gate may set: they go no further.
     pub not_for_upstream: Vec<&'static str>,
+    /// Values of the wanted headers that the request has, in their order.
+    pub headers: BTreeMap<String, Vec<Vec<u8>>>,
 }
 
 /// Why a head cannot be read as one request.
@@ -42,20 +62,28 @@ pub enum HeadFault {
 }
 
 impl RequestHead {
-    /// Reads a head from the whole header map, names in lower case as Envoy hands them over.
+    /// Reads a head from the whole header map, names in lower case as Envoy hands them over, and keeps the values of
+    /// the wanted headers.
     ///
     /// # Errors
     ///
     /// When a pseudo-header that a decision rests on is missing or stands twice. Such a request must be refused.
     pub fn parse<'h>(
         headers: impl Iterator<Item = (&'h str, &'h [u8])>,
+        wanted: &HeaderNames,
     ) -> Result<Self, HeadFault> {
         let (mut method, mut target, mut authority) = (None, None, None);
         let mut host: Option<&[u8]> = None;
         let mut upgrade = false;
         let mut wish = ModeWish::default();
         let mut not_for_upstream = Vec::new();
+        let mut kept = BTreeMap::<String, Vec<Vec<u8>>>::new();
         for (name, value) in headers {
+            if wanted.contains(name) {
+                kept.entry(name.to_owned())
+                    .or_default()
+                    .push(value.to_vec());
+            }
             let seen_before = match name {
                 ":method" => method.replace(value).is_some(),
                 ":path" => target.replace(value).is_some(),
@@ -96,7 +124,25 @@ impl RequestHead {
             leaves_http: upgrade || connect,
             wish,
             not_for_upstream,
+            headers: kept,
         })
+    }
+
+    /// The values of a wanted header, one for each time that it stands in the request.
+    #[must_use]
+    pub fn header(&self, name: &str) -> &[Vec<u8>] {
+        self.headers
+            .get(name)
+            .map(Vec::as_slice)
+            .unwrap_or_default()
+    }
+
+    /// The query behind the first `?`; `None` without one.
+    #[must_use]
+    pub fn query(&self) -> Option<&[u8]> {
+        let target = self.target.as_deref()?;
+        let at = target.iter().position(|byte| *byte == b'?')?;
+        target.get(at.saturating_add(1)..)
     }
 
     /// The path without its query; `None` for a CONNECT without one.
@@ -185,6 +231,7 @@ mod tests {
             headers
                 .iter()
                 .map(|(name, value)| (*name, value.as_bytes())),
+            &HeaderNames(BTreeSet::from(["x".to_owned()])),
         )
     }
 
@@ -196,11 +243,15 @@ mod tests {
             (":method", "GET"),
             ("x", "1"),
             ("x", "2"),
+            ("y", "3"),
         ])
         .expect("readable");
 
         assert_eq!(head.path(), Some(&b"/a"[..]));
+        assert_eq!(head.query(), Some(&b"b=/c"[..]));
         assert_eq!(head.authority, b"h:80");
+        assert_eq!(head.header("x"), [b"1", b"2"]);
+        assert_eq!(head.header("y"), [b""; 0]);
         assert!(!head.leaves_http);
     }
 

@@ -39,7 +39,7 @@ impl Stream {
         listener: &Listener,
         head: Result<RequestHead, HeadFault>,
         end_of_stream: bool,
-        surroundings: &dyn Surroundings,
+        surroundings: &'static dyn Surroundings,
     ) -> (Self, Vec<Effect>) {
         let head = match head {
             Ok(head) => head,
@@ -65,7 +65,7 @@ impl Stream {
         listener: &Listener,
         head: &RequestHead,
         end_of_stream: bool,
-        surroundings: &dyn Surroundings,
+        surroundings: &'static dyn Surroundings,
     ) -> (Self, Vec<Effect>) {
         let (opening, mut effects) = Gate::open(listener, head, end_of_stream, surroundings);
         if !head.not_for_upstream.is_empty() {
@@ -117,6 +117,12 @@ impl Stream {
             Machine::Gate(gate) => gate.body_room(),
             Machine::Ended | Machine::Passing | Machine::StatusRead(_) => 0,
         }
+    }
+
+    /// Whether the stream still looks at the request's body, be it only as it passes.
+    #[must_use]
+    pub fn wants_body(&self) -> bool {
+        self.body_room() > 0
     }
 
     /// Takes what happened. After the decision no event has an effect on the request; a release that comes too late is

@@ -19,7 +19,7 @@ use hoop_filter::identity::NothingKnown;
 use hoop_filter::listener::{Listener, Secrets};
 use hoop_filter::metrics::Counter;
 use hoop_filter::poller::{self, Errand, Order, Poller};
-use hoop_filter::request::RequestHead;
+use hoop_filter::request::{HeaderNames, RequestHead};
 use hoop_filter::stream::Stream;
 use proptest::prelude::*;
 
@@ -143,8 +143,10 @@ impl World {
     fn new(end_of_stream: bool) -> Self {
         let listener = listener();
         let open = |_| {
-            let head =
-                RequestHead::parse([(":method", &b"POST"[..]), (":path", b"/x")].into_iter());
+            let head = RequestHead::parse(
+                [(":method", &b"POST"[..]), (":path", b"/x")].into_iter(),
+                &HeaderNames::default(),
+            );
             let (stream, effects) = Stream::open(&listener, head, end_of_stream, &NothingKnown);
             let asked = effects
                 .iter()
@@ -363,6 +365,7 @@ proptest! {
     #[test]
     fn any_head_is_judged(target in proptest::collection::vec(any::<u8>(), 0..48), method in "[A-Za-z]{0,6}") {
         let headers = [(":method", method.as_bytes()), (":path", target.as_slice())];
-        let _ = Stream::open(&listener(), RequestHead::parse(headers.into_iter()), true, &NothingKnown);
+        let head = RequestHead::parse(headers.into_iter(), &HeaderNames::default());
+        let _ = Stream::open(&listener(), head, true, &NothingKnown);
     }
 }

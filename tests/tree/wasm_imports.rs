@@ -4,9 +4,15 @@ use std::collections::BTreeSet;
 
 use wasmparser::{Parser, Payload, TypeRef};
 
-/// What std needs of WASI: to read a variable, to write a panic and to end. `clock_time_get` would mean a clock, `random_get` a hash
-/// map of std, `fd_read` or `path_open` files.
-const WASI: [&str; 4] = ["environ_get", "environ_sizes_get", "fd_write", "proc_exit"];
+/// What std needs of WASI: to read a variable, to write a panic and to end; and the clock that nobody sets, for holds. `random_get`
+/// would mean a hash map of std, `fd_read` or `path_open` files.
+const WASI: [&str; 5] = [
+    "clock_time_get",
+    "environ_get",
+    "environ_sizes_get",
+    "fd_write",
+    "proc_exit",
+];
 
 /// What the SDK's traits pull in by their default methods, whether the filter calls them or not (proxy-wasm 0.2.5).
 const PROXY: [&str; 36] = [

@@ -10,6 +10,7 @@ use hoop_filter::effect::Effect;
 use hoop_filter::event::Event;
 use hoop_filter::identity::NothingKnown;
 use hoop_filter::listener::{Listener, Secrets};
+use hoop_filter::policy::{NoMetadata, Policy, Subject, Verdict};
 use hoop_filter::request::RequestHead;
 use hoop_filter::stream::Stream;
 
@@ -27,12 +28,15 @@ pub fn config(bytes: &[u8]) {
                 (":path", b"/payments/42"),
                 (":authority", b"h"),
             ];
-            let _ = Stream::open(
-                &listener,
-                RequestHead::parse(headers.into_iter()),
-                true,
-                &NothingKnown,
-            );
+            let head = RequestHead::parse(headers.into_iter(), listener.policy.wanted_headers());
+            if let Ok(head) = &head {
+                let _ = listener.policy.decide(&Subject {
+                    head,
+                    body: Some(br#"{"amount":1,"items":[{"Amount":2}]}"#),
+                    route: &NoMetadata,
+                });
+            }
+            let _ = Stream::open(&listener, head, true, &NothingKnown);
         }
         Err(error) => assert!(
             !error.problem.is_empty() && !error.hint.is_empty(),
@@ -86,7 +90,7 @@ pub fn request(bytes: &[u8]) {
     ];
     let (mut stream, mut effects) = Stream::open(
         &listener,
-        RequestHead::parse(headers.into_iter()),
+        RequestHead::parse(headers.into_iter(), listener.policy.wanted_headers()),
         false,
         &NothingKnown,
     );
@@ -122,6 +126,75 @@ pub fn request(bytes: &[u8]) {
     assert!(!stream.may_continue(), "went on without the plane");
 }
 
+/// The bytes are a query, a header's value, a `content-type` and a body, with NUL between them. Denied by rules on the query
+/// parameter `mode`, the header `x-env` and the body's `/amount`, a request that passes has none of them for a reader who
+/// decodes once, or takes the last of two keys and knows no letter case; and with a body the answer never depends on it.
+///
+/// # Panics
+///
+/// When one of these is broken.
+pub fn conditions(bytes: &[u8]) {
+    let mut parts = bytes.splitn(4, |byte| *byte == 0);
+    let [query, header, content_type, body] =
+        std::array::from_fn(|_| parts.next().unwrap_or_default());
+    let policy = dangerous();
+    let target = [b"/p?", query].concat();
+    let headers = [
+        (":method", &b"POST"[..]),
+        (":path", &target),
+        (":authority", b"h"),
+        ("x-env", header),
+        ("content-type", content_type),
+    ];
+    let Ok(head) = RequestHead::parse(headers.into_iter(), policy.wanted_headers()) else {
+        return;
+    };
+    let subject = |body| Subject {
+        head: &head,
+        body,
+        route: &NoMetadata,
+    };
+    let verdict = policy.decide(&subject(Some(body)));
+    let early = policy.decide(&subject(None));
+    assert!(
+        matches!(early, Verdict::NeedsBody { .. }) || early == verdict,
+        "the body changed an answer that did not need it"
+    );
+    match verdict {
+        Verdict::NeedsBody { .. } => panic!("asked for a body that is there"),
+        Verdict::Pass => {}
+        Verdict::Ambiguous { .. } | Verdict::Deny { .. } | Verdict::RequireApproval(_) => return,
+    }
+    assert!(
+        !header.eq_ignore_ascii_case(b"prod"),
+        "passed with the header"
+    );
+    let query = String::from_utf8_lossy(query);
+    for piece in query.split(['&', ';']) {
+        assert!(
+            !matches!(piece, "mode=wipe" | "mode=%77ipe" | "%6dode=wipe"),
+            "passed: {query}"
+        );
+    }
+    if let Ok(serde_json::Value::Object(entries)) = serde_json::from_slice(body) {
+        for (key, value) in entries {
+            let amount = value.as_f64().unwrap_or_default();
+            assert!(
+                !key.eq_ignore_ascii_case("amount") || amount <= 1_000.0,
+                "passed with {amount}"
+            );
+        }
+    }
+}
+
+fn dangerous() -> Policy {
+    let text = br#"{"listener_name":"l","rules":[
+        {"match":{"query":[{"name":"mode","equals":"wipe"}]},"action":"deny"},
+        {"match":{"headers":[{"name":"x-env","equals":"prod"}]},"action":"deny"},
+        {"match":{"json":[{"pointer":"/amount","greater_than":1000}]},"action":"deny"}]}"#;
+    Policy::new(Config::parse(text).expect("valid").rules)
+}
+
 fn payments() -> Listener {
     let text = br#"{"listener_name":"l","control_plane":{"cluster":"c","authority":"a"},"approval_mode":"return","redaction_key_env":"K",
         "rules":[{"match":{"methods":["POST"],"paths":["/payments/**"]},"action":"require_approval","approval_rule":"r"}]}"#;
@@ -153,6 +226,11 @@ mod tests {
     #[test]
     fn no_answer_of_the_corpus_releases_without_saying_so() {
         over_corpus("plane_answer", super::plane_answer);
+    }
+
+    #[test]
+    fn no_dangerous_request_of_the_corpus_passes() {
+        over_corpus("conditions", super::conditions);
     }
 
     #[test]

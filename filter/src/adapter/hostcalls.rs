@@ -11,15 +11,16 @@ use crate::effect::Note;
 use crate::identity::Peer;
 use crate::limits;
 use crate::metrics::{Counter, HELD_GAUGE};
-use crate::request::{HeadFault, RequestHead};
+use crate::request::{HeadFault, HeaderNames, RequestHead};
 
 /// Reads the request's head from the whole map: one hostcall, and repeated headers are seen.
-pub(super) fn request_head() -> Result<RequestHead, HeadFault> {
+pub(super) fn request_head(wanted: &HeaderNames) -> Result<RequestHead, HeadFault> {
     let headers = hostcalls::get_map_bytes(MapType::HttpRequestHeaders).unwrap_or_default();
     RequestHead::parse(
         headers
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_slice())),
+        wanted,
     )
 }
 
@@ -189,6 +190,11 @@ pub(super) fn never_reached_an_upstream() -> bool {
 const NEVER_REACHED: u64 = 1 << 1 | 1 << 5 | 1 << 7 | 1 << 8;
 /// Time-out, resets of either side, connection ended: something may have been sent.
 const MAY_HAVE_REACHED: u64 = 1 << 2 | 1 << 3 | 1 << 4 | 1 << 6;
+
+/// What the metadata of the request's route say. Envoy walks down to the value, a text as its bytes.
+pub(super) fn route_metadata(namespace: &str, key: &str) -> Option<Vec<u8>> {
+    property(&["xds", "route_metadata", "filter_metadata", namespace, key])
+}
 
 fn property(path: &[&str]) -> Option<Vec<u8>> {
     let value = hostcalls::get_property(path.to_vec()).ok().flatten();

@@ -66,10 +66,16 @@ impl StreamAdapter {
     fn new_body(&mut self, body_size: usize, end_of_stream: bool) -> Event {
         let stream = self.stream.as_ref();
         let room = stream.and_then(|stream| Some(stream.try_borrow().ok()?.body_room()));
-        let Some(added) = body_size.checked_sub(self.body_seen) else {
+        // What passes is handed over piece by piece, what is kept back grows.
+        let seen = if self.asks(Stream::may_continue) {
+            0
+        } else {
+            self.body_seen
+        };
+        let Some(added) = body_size.checked_sub(seen) else {
             return Event::RequestBodyUnreadable;
         };
-        match hostcalls::request_body(self.body_seen, added.min(room.unwrap_or_default())) {
+        match hostcalls::request_body(seen, added.min(room.unwrap_or_default())) {
             Some(chunk) => {
                 self.body_seen = body_size;
                 Event::RequestBody {
@@ -95,7 +101,7 @@ impl HttpContext for StreamAdapter {
         let Some(vm) = self.vm.clone() else {
             return refuse_unready();
         };
-        let head = hostcalls::request_head();
+        let head = hostcalls::request_head(vm.listener.policy.wanted_headers());
         let (stream, effects) = Stream::open(&vm.listener, head, end_of_stream, &OfTheHost);
         self.stream = Some(vm.add(self.id, stream));
         vm.carry_out_in_callback(self.id, effects);
@@ -103,7 +109,7 @@ impl HttpContext for StreamAdapter {
     }
 
     fn on_http_request_body(&mut self, body_size: usize, end_of_stream: bool) -> Action {
-        if self.asks(Stream::may_continue) {
+        if self.asks(Stream::may_continue) && !self.asks(Stream::wants_body) {
             return Action::Continue;
         }
         let event = self.new_body(body_size, end_of_stream);
@@ -111,7 +117,7 @@ impl HttpContext for StreamAdapter {
     }
 
     fn on_http_request_trailers(&mut self, _trailers: usize) -> Action {
-        if self.asks(Stream::may_continue) {
+        if self.asks(Stream::may_continue) && !self.asks(Stream::wants_body) {
             return Action::Continue;
         }
         self.handle(Event::RequestTrailers)
@@ -164,6 +170,7 @@ impl Drop for StreamAdapter {
 }
 
 /// Asks the host about the stream that hostcalls act for.
+#[derive(Debug)]
 struct OfTheHost;
 
 impl Surroundings for OfTheHost {
@@ -173,6 +180,10 @@ impl Surroundings for OfTheHost {
 
     fn peer(&self) -> Peer {
         hostcalls::peer()
+    }
+
+    fn route_metadata(&self, namespace: &str, key: &str) -> Option<Vec<u8>> {
+        hostcalls::route_metadata(namespace, key)
     }
 }
 

@@ -39,7 +39,14 @@ fn check(value: &Value, key: &KeySpec, pointer: &str) -> Result<(), ConfigError>
         Kind::Texts { longest } => each(value, limits::LIST_ENTRIES, pointer, |item, place| {
             text(item, *longest, place)
         }),
-        Kind::Flag => match value {
+        Kind::Object(spec) => object(value, spec, pointer),
+        Kind::Objects { of, most } => {
+            if value.as_array().is_some_and(Vec::is_empty) {
+                return Ok(());
+            }
+            each(value, *most, pointer, |item, place| object(item, of, place))
+        }
+        Kind::Bool => match value {
             Value::Bool(_) => Ok(()),
             Value::Null
             | Value::Number(_)
@@ -47,12 +54,23 @@ fn check(value: &Value, key: &KeySpec, pointer: &str) -> Result<(), ConfigError>
             | Value::Array(_)
             | Value::Object(_) => Err(wrong_type(pointer, value, "true or false")),
         },
-        Kind::Object(spec) => object(value, spec, pointer),
-        Kind::Objects { of, most } => {
-            if value.as_array().is_some_and(Vec::is_empty) {
-                return Ok(());
-            }
-            each(value, *most, pointer, |item, place| object(item, of, place))
+        Kind::Number => match value {
+            Value::Number(_) => Ok(()),
+            Value::Null
+            | Value::Bool(_)
+            | Value::String(_)
+            | Value::Array(_)
+            | Value::Object(_) => Err(wrong_type(pointer, value, "a number")),
+        },
+        Kind::Scalar { longest } => scalar(value, *longest, pointer),
+        Kind::Scalars { longest } => each(value, limits::LIST_ENTRIES, pointer, |item, place| {
+            scalar(item, *longest, place)
+        }),
+        Kind::Conditions { of, comparisons } => {
+            each(value, limits::LIST_ENTRIES, pointer, |item, place| {
+                object(item, of, place)?;
+                one_comparison(item, comparisons, place)
+            })
         }
     }
 }
@@ -115,6 +133,54 @@ fn whole(value: &Value, lowest: u64, highest: u64, pointer: &str) -> Result<(), 
             "choose a number within these bounds",
         )),
     }
+}
+
+fn scalar(value: &Value, longest: usize, pointer: &str) -> Result<(), ConfigError> {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => Ok(()),
+        Value::String(text) if text.len() <= longest => Ok(()),
+        Value::String(text) => Err(ConfigError::new(
+            pointer,
+            format!("found {} bytes, at most {longest} are allowed", text.len()),
+            "shorten it",
+        )),
+        Value::Array(_) | Value::Object(_) => Err(wrong_type(
+            pointer,
+            value,
+            "a text, a number, true, false or null",
+        )),
+    }
+}
+
+/// A condition with two comparisons could mean either or both, and one with none would mean nothing.
+fn one_comparison(value: &Value, comparisons: &[&str], pointer: &str) -> Result<(), ConfigError> {
+    let found: Vec<&str> = comparisons
+        .iter()
+        .copied()
+        .filter(|name| value.get(name).is_some())
+        .collect();
+    let hint = match found.as_slice() {
+        [_] => return Ok(()),
+        [] => "add one, such as \"exists\": true",
+        [_, ..] => "write a condition of its own for each; all conditions of a rule must hold",
+    };
+    let allowed = listed(comparisons.iter().copied());
+    let found = if found.is_empty() {
+        "no comparison".to_owned()
+    } else {
+        listed(found.into_iter())
+    };
+    Err(ConfigError::new(
+        pointer,
+        format!("found {found}, allowed is exactly one of {allowed}"),
+        hint,
+    ))
+}
+
+/// Whether a text is a token of RFC 9110, 5.6.2, as methods and header names are. (The `http` crate's own type for header
+/// names brings 12 KB of known names along.)
+pub(super) fn is_token(text: &str) -> bool {
+    http::Method::from_bytes(text.as_bytes()).is_ok()
 }
 
 /// A number without a fraction. Envoy writes every number of a Struct as a double, so `65536` may arrive as `65536.0`.

@@ -1,6 +1,8 @@
 //! The operator's JSON as a table: every key, its type, its bounds and its meaning. The checker and the published
 //! JSON Schema both read this table, so that they cannot disagree.
 
+mod conditions;
+
 use crate::limits;
 
 /// An object of the configuration.
@@ -44,7 +46,22 @@ pub(super) enum Kind {
         most: usize,
     },
     /// `true` or `false`.
-    Flag,
+    Bool,
+    /// Any number.
+    Number,
+    /// A text of a bounded length, a number, a boolean or null.
+    Scalar {
+        longest: usize,
+    },
+    /// A list of such values, not empty.
+    Scalars {
+        longest: usize,
+    },
+    /// A list of objects, not empty, each with exactly one of the comparisons among its keys.
+    Conditions {
+        of: &'static ObjectSpec,
+        comparisons: &'static [&'static str],
+    },
 }
 
 const NAME: Kind = Kind::Text {
@@ -208,7 +225,7 @@ static CONTROL_PLANE: ObjectSpec = ObjectSpec {
         ),
         key(
             "heartbeat",
-            Kind::Flag,
+            Kind::Bool,
             "Whether this Envoy tells the Control Plane about once a minute that it is there. Never needed for approvals; false by default.",
         ),
     ],
@@ -223,7 +240,7 @@ static IDENTITY: ObjectSpec = ObjectSpec {
         ),
         key(
             "client_certificate",
-            Kind::Flag,
+            Kind::Bool,
             "Whether the client's certificate (its first URI name, else its subject) says who asks where the header does not.",
         ),
     ],
@@ -246,6 +263,11 @@ static RULE: ObjectSpec = ObjectSpec {
             "approval_rule",
             NAME,
             "The Control Plane's rule that says who approves; required with `require_approval`.",
+        ),
+        key(
+            "approval_rule_from_route",
+            NAME,
+            "Instead of `approval_rule`: the key of the Envoy route's metadata, in namespace `hoop`, that names it. A route without it refuses the request.",
         ),
         key(
             "approval_mode",
@@ -277,6 +299,26 @@ static MATCH: ObjectSpec = ObjectSpec {
             "paths",
             NAMES,
             "Globs on the canonical path: `*` within a segment, `**` for any number of segments, so `/a/**` also meets `/a`.",
+        ),
+        key(
+            "headers",
+            conditions::HEADERS,
+            "Conditions on headers. Of a header that stands twice, `deny` and `require_approval` look for one value that fits, and `allow` wants all to fit.",
+        ),
+        key(
+            "query",
+            conditions::QUERY,
+            "Conditions on query parameters. One with more than one reading is refused by `deny` and `require_approval`, and never meets `allow`.",
+        ),
+        key(
+            "json",
+            conditions::JSON,
+            "Conditions on a JSON body. A body that cannot be read is refused by `deny` and `require_approval`, and never meets `allow`.",
+        ),
+        key(
+            "route_metadata",
+            conditions::ROUTE_METADATA,
+            "Conditions on the metadata of the Envoy route.",
         ),
     ],
 };

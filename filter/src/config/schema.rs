@@ -45,6 +45,10 @@ fn object(spec: &ObjectSpec) -> Map<String, Value> {
     schema
 }
 
+fn scalar(longest: usize) -> Value {
+    json!({"type": ["string", "number", "boolean", "null"], "maxLength": longest})
+}
+
 fn kind(kind: &Kind) -> Map<String, Value> {
     let value = match kind {
         Kind::Text { longest } => json!({"type": "string", "minLength": 1, "maxLength": longest}),
@@ -56,10 +60,24 @@ fn kind(kind: &Kind) -> Map<String, Value> {
             "type": "array", "minItems": 1, "maxItems": limits::LIST_ENTRIES,
             "items": {"type": "string", "minLength": 1, "maxLength": longest},
         }),
-        Kind::Flag => json!({"type": "boolean"}),
         Kind::Object(spec) => Value::Object(object(spec)),
         Kind::Objects { of, most } => {
             json!({"type": "array", "maxItems": most, "items": object(of)})
+        }
+        Kind::Bool => json!({"type": "boolean"}),
+        Kind::Number => json!({"type": "number"}),
+        Kind::Scalar { longest } => scalar(*longest),
+        Kind::Scalars { longest } => json!({
+            "type": "array", "minItems": 1, "maxItems": limits::LIST_ENTRIES, "items": scalar(*longest),
+        }),
+        Kind::Conditions { of, comparisons } => {
+            let mut condition = object(of);
+            let each: Vec<Value> = comparisons
+                .iter()
+                .map(|name| json!({"required": [name]}))
+                .collect();
+            condition.insert("oneOf".to_owned(), Value::Array(each));
+            json!({"type": "array", "minItems": 1, "maxItems": limits::LIST_ENTRIES, "items": condition})
         }
     };
     match value {

@@ -62,7 +62,7 @@ fn ok_a_whole_configuration() {
     assert_eq!(
         config.rules[0].action,
         Action::RequireApproval {
-            approval_rule: "r".to_owned(),
+            approval_rule: ApprovalRule::Named("r".to_owned()),
             message: "please ask".to_owned(),
             mode: Mode::Return,
         }
@@ -145,7 +145,7 @@ fn err_unknown_and_missing_keys() {
     );
     assert_eq!(
         err(&with_rule(r#"{"action":"deny","match":{"path/s":["/a"]}}"#)),
-        "invalid plugin configuration at /rules/0/match/path~1s: the key \"path/s\" is unknown, allowed are \"methods\", \"hosts\", \"paths\"; hint: did you mean \"paths\"?"
+        "invalid plugin configuration at /rules/0/match/path~1s: the key \"path/s\" is unknown, allowed are \"methods\", \"hosts\", \"paths\", \"headers\", \"query\", \"json\", \"route_metadata\"; hint: did you mean \"paths\"?"
     );
 }
 

@@ -49,13 +49,17 @@ impl Denial {
 
     const fn http_status(&self) -> u16 {
         match self.reason() {
-            Reason::AmbiguousPath | Reason::Malformed => 400,
+            Reason::AmbiguousBody
+            | Reason::AmbiguousPath
+            | Reason::AmbiguousQuery
+            | Reason::Malformed => 400,
             Reason::Approval { .. }
             | Reason::BodyTooLarge
             | Reason::DenyRule
             | Reason::HoldTimeout { .. }
             | Reason::Internal
             | Reason::NotChecked { .. }
+            | Reason::NoApprovalRule
             | Reason::NotFiled
             | Reason::RedactionKeyMissing
             | Reason::Upgrade => 403,

@@ -97,10 +97,13 @@ pub(super) fn refused(
     }
     let level = match denial.reason() {
         Reason::Internal => log::Level::Error,
-        Reason::NotChecked { .. } | Reason::NotFiled | Reason::RedactionKeyMissing => {
-            log::Level::Warn
-        }
-        Reason::AmbiguousPath
+        Reason::NoApprovalRule
+        | Reason::NotChecked { .. }
+        | Reason::NotFiled
+        | Reason::RedactionKeyMissing => log::Level::Warn,
+        Reason::AmbiguousBody
+        | Reason::AmbiguousPath
+        | Reason::AmbiguousQuery
         | Reason::Approval { .. }
         | Reason::BodyTooLarge
         | Reason::DenyRule

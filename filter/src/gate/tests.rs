@@ -6,6 +6,7 @@ use crate::config::Config;
 use crate::control_plane::{Credential, PlaneAnswer, read_claim};
 use crate::identity::NothingKnown;
 use crate::listener::Secrets;
+use crate::request::HeaderNames;
 
 const ID: &str = "9f97a1b2-0c3d-4e5f-8a9b-0c1d2e3f4a5b";
 const LEFT: Event = Event::StreamEnded {
@@ -35,7 +36,8 @@ fn head(target: &str) -> RequestHead {
 fn head_with(target: &str, more: &[(&str, &str)]) -> RequestHead {
     let headers = [(":method", "POST"), (":path", target), (":authority", "h")];
     let all = headers.iter().chain(more);
-    RequestHead::parse(all.map(|(name, value)| (*name, value.as_bytes()))).expect("readable")
+    let all = all.map(|(name, value)| (*name, value.as_bytes()));
+    RequestHead::parse(all, &HeaderNames::default()).expect("readable")
 }
 
 fn held(listener: &Listener, target: &str, end_of_stream: bool) -> (Gate, Vec<Effect>) {

@@ -31,14 +31,34 @@ fn head(method: &str, target: &str) -> RequestHead {
         headers
             .into_iter()
             .map(|(name, value)| (name, value.as_bytes())),
+        &HeaderNames::default(),
     )
     .expect("readable")
 }
 
 fn said(policy: &Policy, head: &RequestHead) -> &'static str {
-    match policy.decide(head) {
-        Verdict::Ambiguous(_) => "ambiguous",
+    said_of(&policy.decide(&Subject {
+        head,
+        body: None,
+        route: &NoMetadata,
+    }))
+}
+
+fn said_of(verdict: &Verdict<'_>) -> &'static str {
+    match verdict {
+        Verdict::Ambiguous {
+            doubt: Doubt::Body, ..
+        } => "ambiguous body",
+        Verdict::Ambiguous {
+            doubt: Doubt::PathOrHost,
+            ..
+        } => "ambiguous",
+        Verdict::Ambiguous {
+            doubt: Doubt::Query,
+            ..
+        } => "ambiguous query",
         Verdict::Deny { .. } => "deny",
+        Verdict::NeedsBody { .. } => "needs body",
         Verdict::Pass => "pass",
         Verdict::RequireApproval(_) => "hold",
     }
@@ -102,8 +122,10 @@ fn where_no_rule_looks_at_the_path_its_spelling_does_not_matter() {
 
 #[test]
 fn a_request_without_a_path_could_be_any_path() {
-    let connect =
-        RequestHead::parse([(":method", &b"CONNECT"[..]), (":authority", b"h:443")].into_iter());
+    let connect = RequestHead::parse(
+        [(":method", &b"CONNECT"[..]), (":authority", b"h:443")].into_iter(),
+        &HeaderNames::default(),
+    );
     let connect = connect.expect("readable");
     let by_path = policy(
         r#"[{"match":{"paths":["/a"]},"action":"require_approval","approval_rule":"r","approval_mode":"return"}]"#,
@@ -132,3 +154,6 @@ fn a_path_with_more_segments_than_are_matched_could_meet_any_rule() {
     assert_eq!(said(&payments(), &head("POST", &target)), "ambiguous");
     assert_eq!(said(&payments(), &head("GET", &target)), "pass");
 }
+
+mod conditions;
+mod index;

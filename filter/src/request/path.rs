@@ -5,7 +5,10 @@
 //! Readings are not enumerated: servers decode, merge, resolve and cut in orders of their own, and a list of those is
 //! never complete. What all of them share is that they do not make up letters.
 
+mod finder;
 mod fold;
+
+pub use finder::Finder;
 
 use crate::limits;
 
@@ -31,7 +34,7 @@ pub struct Letters {
 
 /// Stands in [`Letters`] for a byte that is no UTF-8, or an escape that is none. Some decoders make a letter or two of it,
 /// or one of several.
-const JOKER: u8 = 0xff;
+pub(super) const JOKER: u8 = 0xff;
 
 impl Letters {
     /// Whether some reading could hold this word, letter case apart.
@@ -184,6 +187,13 @@ fn only_harmless_escapes(raw: &[u8], decoded: &[u8]) -> bool {
 
 /// The letters of an ambiguous path; `None` where it is nested deeper than anybody decodes.
 fn letters(raw: &[u8]) -> Option<Letters> {
+    let text = plainest(raw)?;
+    (!holds_cookieless_token(&text)).then_some(Letters { text })
+}
+
+/// A text decoded until nothing is left to decode, in the plainest letters that some server may make of it; `None` where
+/// it is nested deeper than anybody decodes.
+pub(super) fn plainest(raw: &[u8]) -> Option<Vec<u8>> {
     // Some readers drop tabs, line breaks and NUL, so that they may stand within a word or an escape.
     let visible = |text: &[u8]| {
         text.iter()
@@ -198,8 +208,7 @@ fn letters(raw: &[u8]) -> Option<Letters> {
             JOKER,
         ));
         if decoded == text {
-            let text = with_broken_escapes_as_jokers(&text);
-            return (!holds_cookieless_token(&text)).then_some(Letters { text });
+            return Some(with_broken_escapes_as_jokers(&text));
         }
         text = decoded;
     }

@@ -1,6 +1,10 @@
 //! The query of a target: its pairs, and which of them carry a credential. Knows nothing of what is done with them.
 
+mod reading;
+
 use std::collections::BTreeSet;
+
+pub use reading::{ParameterName, QueryReading, Said};
 
 use super::path::decode_leniently;
 use crate::limits;

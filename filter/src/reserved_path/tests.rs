@@ -6,6 +6,7 @@ use super::*;
 use crate::config::Config;
 use crate::identity::NothingKnown;
 use crate::listener::Secrets;
+use crate::request::HeaderNames;
 
 const ID: &str = "9f97a1b2-0c3d-4e5f-8a9b-0c1d2e3f4a5b";
 
@@ -24,7 +25,7 @@ fn listener(with_plane: bool) -> Listener {
 
 fn claimed(target: &str) -> Claim {
     let headers = [(":method", &b"GET"[..]), (":path", target.as_bytes())];
-    claim(&RequestHead::parse(headers.into_iter()).expect("readable"))
+    claim(&RequestHead::parse(headers.into_iter(), &HeaderNames::default()).expect("readable"))
 }
 
 fn answer_of(effects: &[Effect]) -> Option<(u16, Value)> {

@@ -1,0 +1,322 @@
+//! Looks up many pointers in one pass over a strict JSON text (RFC 8259), keeping numbers exact. Nothing is built of
+//! what no pointer asks for, so that a hostile body costs little more memory than its own.
+//!
+//! Strict means: one value, UTF-8, each key once in its object, no nesting beyond [`limits::JSON_DEPTH`], no half of a
+//! surrogate pair. Two readers of any other text may see two different things.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use super::decimal::{self, Decimal};
+use super::pointer::{Pointers, ROOT, folded};
+use crate::limits;
+
+/// What a pointer found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found<'t> {
+    /// Nothing.
+    Absent,
+    /// Readers may differ: a name on the way is there in another letter case, alone or beside the one asked for.
+    Ambiguous,
+    /// `null`.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A number.
+    Number(Decimal),
+    /// A string, its escapes undone.
+    Text(Cow<'t, str>),
+    /// An array or an object.
+    Composite,
+}
+
+/// A text that is no strict JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no strict JSON")]
+pub struct NotStrict;
+
+/// Finds the values of all pointers, in the order of their numbers.
+///
+/// # Errors
+///
+/// When the text is no strict JSON, also in a part that no pointer asks for.
+pub fn select<'t>(text: &'t [u8], pointers: &Pointers) -> Result<Vec<Found<'t>>, NotStrict> {
+    let mut reader = Reader {
+        text: std::str::from_utf8(text).map_err(|_| NotStrict)?,
+        at: 0,
+        pointers,
+        found: vec![Found::Absent; pointers.len()],
+    };
+    reader.skip_space();
+    reader.value(Some(ROOT), limits::JSON_DEPTH)?;
+    reader.skip_space();
+    if reader.at == reader.text.len() {
+        Ok(reader.found)
+    } else {
+        Err(NotStrict)
+    }
+}
+
+struct Reader<'t, 'p> {
+    text: &'t str,
+    at: usize,
+    pointers: &'p Pointers,
+    found: Vec<Found<'t>>,
+}
+
+/// The names of one object that a pointer may mean: how often one stood there, and how it was spelled.
+type Met = BTreeMap<String, (usize, String)>;
+
+impl<'t> Reader<'t, '_> {
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn step(&mut self) {
+        self.at = self.at.saturating_add(1);
+    }
+
+    fn take(&mut self, wanted: u8) -> Result<(), NotStrict> {
+        if self.peek() == Some(wanted) {
+            self.step();
+            Ok(())
+        } else {
+            Err(NotStrict)
+        }
+    }
+
+    fn skip_while(&mut self, belongs: impl Fn(u8) -> bool) {
+        while self.peek().is_some_and(&belongs) {
+            self.step();
+        }
+    }
+
+    fn skip_space(&mut self) {
+        self.skip_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'));
+    }
+
+    fn since(&self, start: usize) -> &'t str {
+        self.text.get(start..self.at).unwrap_or_default()
+    }
+
+    /// Reads a value that stands at a node of the tree, or at none.
+    fn value(&mut self, node: Option<usize>, depth: usize) -> Result<(), NotStrict> {
+        let ends = node.and_then(|at| self.pointers.node(at)?.ends);
+        let value = match self.peek() {
+            Some(b'{') => {
+                self.object(node, depth.checked_sub(1).ok_or(NotStrict)?)?;
+                Found::Composite
+            }
+            Some(b'[') => {
+                self.array(node, depth.checked_sub(1).ok_or(NotStrict)?)?;
+                Found::Composite
+            }
+            Some(b'"') => Found::Text(self.string()?),
+            Some(b'-' | b'0'..=b'9') => {
+                let start = self.at;
+                self.skip_while(|byte| {
+                    matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E' | b'0'..=b'9')
+                });
+                let token = self.since(start);
+                if ends.is_some() {
+                    Found::Number(Decimal::parse(token).ok_or(NotStrict)?)
+                } else if decimal::is_number(token) {
+                    Found::Null
+                } else {
+                    return Err(NotStrict);
+                }
+            }
+            _ => {
+                let start = self.at;
+                self.skip_while(|byte| byte.is_ascii_lowercase());
+                match self.since(start) {
+                    "null" => Found::Null,
+                    "true" => Found::Bool(true),
+                    "false" => Found::Bool(false),
+                    _ => return Err(NotStrict),
+                }
+            }
+        };
+        if let Some(place) = ends.and_then(|number| self.found.get_mut(number)) {
+            *place = value;
+        }
+        Ok(())
+    }
+
+    fn array(&mut self, node: Option<usize>, depth: usize) -> Result<(), NotStrict> {
+        let below = node.and_then(|at| self.pointers.node(at));
+        let wanted: BTreeMap<usize, usize> = below
+            .into_iter()
+            .flat_map(|node| node.below.values().flatten())
+            .filter_map(|(name, child)| Some((index_of(name)?, *child)))
+            .collect();
+        self.take(b'[')?;
+        self.skip_space();
+        if self.peek() == Some(b']') {
+            return self.take(b']');
+        }
+        let mut index = 0_usize;
+        loop {
+            self.skip_space();
+            self.value(wanted.get(&index).copied(), depth)?;
+            self.skip_space();
+            if self.peek() != Some(b',') {
+                return self.take(b']');
+            }
+            self.step();
+            index = index.saturating_add(1);
+        }
+    }
+
+    fn object(&mut self, node: Option<usize>, depth: usize) -> Result<(), NotStrict> {
+        let mut keys: Vec<Cow<'t, str>> = Vec::new();
+        let mut met = Met::new();
+        self.take(b'{')?;
+        self.skip_space();
+        if self.peek() == Some(b'}') {
+            return self.take(b'}');
+        }
+        loop {
+            self.skip_space();
+            let key = self.string()?;
+            self.skip_space();
+            self.take(b':')?;
+            self.skip_space();
+            let child = self.child_named(node, &key, &mut met);
+            self.value(child, depth)?;
+            keys.push(key);
+            self.skip_space();
+            if self.peek() != Some(b',') {
+                break;
+            }
+            self.step();
+        }
+        self.take(b'}')?;
+        keys.sort_unstable();
+        if keys
+            .windows(2)
+            .any(|pair| matches!(pair, [left, right] if left == right))
+        {
+            return Err(NotStrict);
+        }
+        for (name, (times, spelled)) in met {
+            self.mark_doubtful(node, &name, (times == 1).then_some(&*spelled));
+        }
+        Ok(())
+    }
+
+    /// The node that a key leads to, remembering keys that some pointer may mean.
+    fn child_named(&self, node: Option<usize>, key: &str, met: &mut Met) -> Option<usize> {
+        let below = &self.pointers.node(node?)?.below;
+        if below.is_empty() {
+            return None;
+        }
+        let name = folded(key);
+        let alike = below.get(&name)?;
+        let entry = met.entry(name).or_insert_with(|| (0, key.to_owned()));
+        entry.0 = entry.0.saturating_add(1);
+        alike
+            .iter()
+            .find(|(spelled, _)| spelled == key)
+            .map(|(_, child)| *child)
+    }
+
+    /// Everything below a name is doubtful unless the object has the name once, spelled as the pointer has it.
+    fn mark_doubtful(&mut self, node: Option<usize>, name: &str, plainly: Option<&str>) {
+        let alike = node
+            .and_then(|at| self.pointers.node(at)?.below.get(name))
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        let mut doubtful: Vec<usize> = alike
+            .iter()
+            .filter(|(spelled, _)| plainly != Some(spelled))
+            .map(|(_, child)| *child)
+            .collect();
+        while let Some(node) = doubtful.pop().and_then(|at| self.pointers.node(at)) {
+            if let Some(place) = node.ends.and_then(|number| self.found.get_mut(number)) {
+                *place = Found::Ambiguous;
+            }
+            doubtful.extend(node.below.values().flatten().map(|(_, child)| *child));
+        }
+    }
+
+    fn string(&mut self) -> Result<Cow<'t, str>, NotStrict> {
+        self.take(b'"')?;
+        let mut decoded: Option<String> = None;
+        loop {
+            let start = self.at;
+            self.skip_while(|byte| byte >= b' ' && byte != b'"' && byte != b'\\');
+            let piece = self.since(start);
+            match self.peek() {
+                Some(b'"') => {
+                    self.step();
+                    return Ok(match decoded {
+                        None => Cow::Borrowed(piece),
+                        Some(text) => Cow::Owned(text + piece),
+                    });
+                }
+                Some(b'\\') => {
+                    self.step();
+                    let letter = self.escape()?;
+                    let text = decoded.get_or_insert_default();
+                    text.push_str(piece);
+                    text.push(letter);
+                }
+                _ => return Err(NotStrict),
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Result<char, NotStrict> {
+        let kind = self.peek().ok_or(NotStrict)?;
+        self.step();
+        Ok(match kind {
+            b'"' => '"',
+            b'\\' => '\\',
+            b'/' => '/',
+            b'b' => '\u{8}',
+            b'f' => '\u{c}',
+            b'n' => '\n',
+            b'r' => '\r',
+            b't' => '\t',
+            b'u' => {
+                let first = self.hex_unit()?;
+                let is_high_half = (0xd800..0xdc00).contains(&first);
+                let second = if is_high_half {
+                    self.take(b'\\')?;
+                    self.take(b'u')?;
+                    Some(self.hex_unit()?)
+                } else {
+                    None
+                };
+                let mut letters = char::decode_utf16(std::iter::once(first).chain(second));
+                match (letters.next(), letters.next()) {
+                    (Some(Ok(letter)), None) => letter,
+                    _ => return Err(NotStrict),
+                }
+            }
+            _ => return Err(NotStrict),
+        })
+    }
+
+    fn hex_unit(&mut self) -> Result<u16, NotStrict> {
+        let start = self.at;
+        self.at = self.at.saturating_add(4);
+        let digits = self.text.get(start..self.at).ok_or(NotStrict)?;
+        if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err(NotStrict);
+        }
+        u16::from_str_radix(digits, 16).map_err(|_| NotStrict)
+    }
+}
+
+/// An index as RFC 6901 spells it: no leading zero, and no sign.
+fn index_of(name: &str) -> Option<usize> {
+    let canonical = name == "0" || !name.starts_with('0');
+    (canonical && name.bytes().all(|byte| byte.is_ascii_digit()))
+        .then(|| name.parse().ok())
+        .flatten()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+//! The index of the rules: for a request, the few that could meet it, by host, method and the literal segments with which
+//! a path begins. It leaves out only rules that surely do not meet, so that it changes no decision.
+
+use std::collections::BTreeMap;
+
+use crate::config::RuleConfig;
+
+/// Where each rule is found.
+#[derive(Clone, Debug)]
+pub(super) struct Index {
+    /// Places of rules, ascending, by [`Key`].
+    places: BTreeMap<Vec<u8>, Vec<usize>>,
+    rules: usize,
+    /// Most leading segments of a key.
+    deepest: usize,
+    /// Whether some rule looks at the host, or at the path: then a request whose host or path is doubtful could meet it.
+    looks_at_host: bool,
+    looks_at_path: bool,
+}
+
+/// With no more rules than these, going through all of them is as fast.
+const FEW: usize = 8;
+
+/// A rule stands under one key for each combination of its hosts, methods and paths; where there would be more than these,
+/// it stands under fewer, wider ones.
+const KEYS_OF_A_RULE: usize = 16;
+
+impl Index {
+    pub fn of(rules: &[RuleConfig]) -> Self {
+        let mut index = Self {
+            places: BTreeMap::new(),
+            rules: rules.len(),
+            deepest: 0,
+            looks_at_host: rules.iter().any(|rule| !rule.hosts.is_empty()),
+            looks_at_path: rules.iter().any(|rule| !rule.paths.is_empty()),
+        };
+        for (place, rule) in rules.iter().enumerate() {
+            index.insert(place, rule);
+        }
+        index
+    }
+
+    fn insert(&mut self, place: usize, rule: &RuleConfig) {
+        let paths: Vec<Vec<&[u8]>> = one_at_least(
+            rule.paths
+                .iter()
+                .map(|glob| glob.leading_segments().collect()),
+        );
+        let mut hosts: Vec<&[u8]> =
+            one_at_least(rule.hosts.iter().map(|glob| glob.literal().unwrap_or(ANY)));
+        let mut methods: Vec<&[u8]> =
+            one_at_least(rule.methods.iter().map(|method| method.as_bytes()));
+        if paths.len().saturating_mul(hosts.len()) > KEYS_OF_A_RULE.max(hosts.len()) {
+            hosts = vec![ANY];
+        }
+        let keys = paths.len().saturating_mul(hosts.len());
+        if keys.saturating_mul(methods.len()) > KEYS_OF_A_RULE.max(keys) {
+            methods = vec![ANY];
+        }
+        for host in &hosts {
+            for method in &methods {
+                for path in &paths {
+                    let mut key = Key::new(host, method);
+                    path.iter().for_each(|segment| key.push(segment));
+                    let places = self.places.entry(key.0).or_default();
+                    if places.last() != Some(&place) {
+                        places.push(place);
+                    }
+                    self.deepest = self.deepest.max(path.len());
+                }
+            }
+        }
+    }
+
+    /// The places of all rules that could meet a request, ascending; `None` where that could be any.
+    ///
+    /// Host and segments are `None` where they have more than one reading.
+    pub fn candidates(
+        &self,
+        method: &[u8],
+        host: Option<&[u8]>,
+        segments: Option<&[&[u8]]>,
+    ) -> Option<Vec<usize>> {
+        let any_host = self.looks_at_host && host.is_none();
+        let any_path = self.looks_at_path && segments.is_none();
+        if self.rules <= FEW || any_host || any_path {
+            return None;
+        }
+        let mut found = Vec::new();
+        let own_host = host.filter(|_| self.looks_at_host);
+        for host in std::iter::once(ANY).chain(own_host) {
+            for method in [ANY, method] {
+                let mut key = Key::new(host, method);
+                self.collect(&key, &mut found);
+                for segment in segments.unwrap_or_default().iter().take(self.deepest) {
+                    key.push(segment);
+                    self.collect(&key, &mut found);
+                }
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        Some(found)
+    }
+
+    #[cfg(test)]
+    pub fn keys(&self) -> usize {
+        self.places.len()
+    }
+
+    fn collect(&self, key: &Key, found: &mut Vec<usize>) {
+        if let Some(places) = self.places.get(&key.0) {
+            found.extend_from_slice(places);
+        }
+    }
+}
+
+/// Host, method and leading segments of a path in lower case, joined by signs that stand in none of them. An empty host or
+/// method means any.
+struct Key(Vec<u8>);
+
+const ANY: &[u8] = b"";
+
+impl Key {
+    fn new(host: &[u8], method: &[u8]) -> Self {
+        let mut key = Self(Vec::with_capacity(64));
+        for part in [host, method] {
+            key.0.extend(part.iter().map(u8::to_ascii_lowercase));
+            key.0.push(0);
+        }
+        key
+    }
+
+    fn push(&mut self, segment: &[u8]) {
+        self.0.extend(segment.iter().map(u8::to_ascii_lowercase));
+        self.0.push(b'/');
+    }
+}
+
+fn one_at_least<T: Default>(items: impl Iterator<Item = T>) -> Vec<T> {
+    let items: Vec<T> = items.collect();
+    if items.is_empty() {
+        vec![T::default()]
+    } else {
+        items
+    }
+}
