@@ -63,8 +63,9 @@ test: $(ENVOY_READY) wasm guests host-sim ## run every test, those on real Envoy
 	@echo "==> Running the tests"
 	$(TEST_ENVIRONMENT) $(CARGO) test --workspace --all-features --no-fail-fast
 
-bench: wasm ## print what the simulator costs: streams per second, start-up time
-	HOOP_FILTER_WASM="$(HOOP_FILTER_WASM)" $(CARGO) bench --workspace --all-features --profile dev --bench simulator
+bench: $(ENVOY_READY) wasm host-sim ## print what things cost: the simulator's streams per second, a thousand calls held on Envoy
+	$(TEST_ENVIRONMENT) $(CARGO) bench --workspace --all-features --profile dev --bench simulator
+	$(TEST_ENVIRONMENT) $(CARGO) bench --workspace --all-features --profile dev --bench held
 
 check: check-format check-lints check-docs check-dependencies ## formatting, lints, docs, licences and advisories
 

@@ -43,11 +43,55 @@ pub enum Order {
 pub enum Errand {
     /// A claim of this approval.
     Claim(ApprovalId),
-    /// A read of the list.
-    List,
+    /// A read of the list, or of the part of it that stands so.
+    List(Option<Shown>),
     /// The settlement of a release.
     Settle(ApprovalId),
 }
+
+/// A status by which the list is read where it holds more than one answer can show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// What a claim would release: read most often.
+    Approved,
+    /// Used.
+    Executed,
+    /// Lapsed.
+    Expired,
+    /// Decided against.
+    Rejected,
+    /// Taken back.
+    Revoked,
+}
+
+impl Shown {
+    /// The status word of the contract.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Approved => "APPROVED",
+            Self::Executed => "EXECUTED",
+            Self::Expired => "EXPIRED",
+            Self::Rejected => "REJECTED",
+            Self::Revoked => "REVOKED",
+        }
+    }
+}
+
+/// What is read in turn while the whole list does not show all that is waited for. Approvals come every other time, so that a
+/// release is never far; the others only end waits.
+const TURNS: [Option<Shown>; 10] = [
+    Some(Shown::Approved),
+    None,
+    Some(Shown::Approved),
+    Some(Shown::Rejected),
+    Some(Shown::Approved),
+    Some(Shown::Expired),
+    Some(Shown::Approved),
+    Some(Shown::Revoked),
+    Some(Shown::Approved),
+    Some(Shown::Executed),
+];
 
 /// The poller of one VM. Times are milliseconds of any one clock.
 #[derive(Debug)]
@@ -57,6 +101,10 @@ pub struct Poller {
     watchers: BTreeMap<Watcher, ApprovalId>,
     approvals: BTreeMap<ApprovalId, ApprovalWatch>,
     list: List,
+    /// Place in [`TURNS`].
+    turn: usize,
+    /// When the next of those that the list does not show is claimed.
+    next_rotation: u64,
 }
 
 /// How the list is read.
@@ -79,6 +127,8 @@ impl Poller {
             watchers: BTreeMap::new(),
             approvals: BTreeMap::new(),
             list: List::Due { at: 0 },
+            turn: 0,
+            next_rotation: 0,
         }
     }
 
@@ -132,6 +182,7 @@ impl Poller {
             }
         };
         let hidden = self.next_hidden().map(|(_, watch)| watch.next_claim());
+        let hidden = hidden.map(|at| at.max(self.next_rotation));
         self.waited_for().next()?;
         deadlines.chain(listing).chain(hidden).min()
     }
@@ -163,16 +214,20 @@ impl Poller {
         let hidden = self
             .next_hidden()
             .filter(|(_, watch)| watch.next_claim() <= now);
-        if let Some(id) = hidden.map(|(id, _)| id.clone())
+        if self.next_rotation <= now
+            && let Some(id) = hidden.map(|(id, _)| id.clone())
             && let Some(watch) = self.approvals.get_mut(&id)
         {
+            self.next_rotation = now.saturating_add(limits::CLAIM_INTERVAL_MS);
             orders.extend(claim(plane, &id, watch, now));
         }
         if let List::Due { at } = self.list
             && at <= now
         {
             self.list = List::Asked { at: now };
-            orders.extend(counted(vec![Order::Call(plane.list(), Errand::List)]));
+            let shown = self.next_read();
+            let call = plane.list(shown.map(Shown::word));
+            orders.extend(counted(vec![Order::Call(call, Errand::List(shown))]));
         }
         orders
     }
@@ -188,7 +243,7 @@ impl Poller {
     ) -> Vec<Order> {
         match errand {
             Errand::Claim(id) => self.claimed(&id, answer),
-            Errand::List => self.listed(plane, answer, now),
+            Errand::List(shown) => self.listed(plane, shown, answer, now),
             Errand::Settle(id) => settled(&id, answer),
         }
     }
@@ -196,6 +251,7 @@ impl Poller {
     fn listed(
         &mut self,
         plane: &ControlPlane,
+        shown: Option<Shown>,
         answer: Result<PlaneAnswer, PlaneFault>,
         now: u64,
     ) -> Vec<Order> {
@@ -208,7 +264,19 @@ impl Poller {
             Ok(entries) => {
                 let at = asked_at.saturating_add(self.interval_ms).max(now);
                 self.list = List::Due { at };
-                self.shown(plane, entries, asked_at, now)
+                let is_whole = shown.is_none();
+                if is_whole {
+                    for watch in self.approvals.values_mut() {
+                        watch.is_hidden = watch.since <= asked_at;
+                    }
+                }
+                let orders = self.shown(plane, entries, is_whole, now);
+                let claims = |order: &Order| matches!(order, Order::Call(_, Errand::Claim(_)));
+                if shown == Some(Shown::Approved) && orders.iter().any(claims) {
+                    // There may be more of them than one answer holds.
+                    self.turn = 0;
+                }
+                orders
             }
             Err(ListFault::NoRoute) => {
                 self.list = List::Missing {
@@ -234,23 +302,32 @@ impl Poller {
         }
     }
 
-    /// Goes through the list. What it does not show, though it was asked for after the watch had begun, is claimed in turn.
+    /// The whole list as long as it shows all that is waited for; then its parts in turn.
+    fn next_read(&mut self) -> Option<Shown> {
+        if !self.waited_for().any(|(_, watch)| watch.is_hidden) {
+            self.turn = 0;
+            return None;
+        }
+        let shown = TURNS.get(self.turn).copied().flatten();
+        let next = self.turn.saturating_add(1);
+        self.turn = next.checked_rem(TURNS.len()).unwrap_or_default();
+        shown
+    }
+
+    /// Goes through a list. What the whole list does not show, though it was asked for after the watch had begun, is hidden.
     fn shown(
         &mut self,
         plane: &ControlPlane,
         entries: Vec<(ApprovalId, Status)>,
-        asked_at: u64,
+        is_whole: bool,
         now: u64,
     ) -> Vec<Order> {
         let mut orders = Vec::new();
-        for watch in self.approvals.values_mut() {
-            watch.is_hidden = watch.since <= asked_at;
-        }
         for (id, status) in entries {
             let Some(watch) = self.approvals.get_mut(&id) else {
                 continue;
             };
-            watch.is_hidden = false;
+            watch.is_hidden &= !is_whole;
             match status {
                 Status::Approved => {
                     if watch.may_claim() && watch.is_waited_for() {

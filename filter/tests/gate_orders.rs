@@ -281,7 +281,7 @@ impl World {
         let answer = match (&errand, word) {
             (_, None) => Err(PlaneFault::Unsent),
             (
-                Errand::List,
+                Errand::List(_),
                 Some(Word {
                     status, approval, ..
                 }),

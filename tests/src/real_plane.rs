@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 
-use crate::binaries;
-use crate::wait;
+use crate::{binaries, policy, wait};
 
 /// A running plane with its own data directory. Dropping it kills the process.
 pub struct RealPlane {
@@ -99,6 +100,24 @@ impl RealPlane {
     /// One row as the Sidecar API reads it.
     pub async fn row(&self, id: &str) -> Value {
         self.get(&format!("/api/sidecars/reviews/{id}")).await
+    }
+
+    /// The id under which a statement waits for its decision, found by filing it once more: that gives the live one.
+    pub async fn id_of(&self, statement: &[u8]) -> String {
+        let filing = serde_json::json!({
+            "listener_name": policy::LISTENER,
+            "approval_rule": policy::APPROVAL_RULE,
+            "payload": STANDARD.encode(statement),
+        });
+        let request = client()
+            .post(format!("http://{}/api/sidecars/reviews", self.address))
+            .header("hoop-sidecar-token", self.sidecar_token())
+            .json(&filing);
+        let response = request.send().await.expect("the plane answers");
+        assert_eq!(response.status(), 200, "the statement is filed already");
+        let document: Value = response.json().await.expect("JSON from the plane");
+        let id = document["review"]["id"].as_str().expect("an id");
+        id.to_owned()
     }
 
     /// Everything that the process wrote so far.

@@ -162,10 +162,14 @@ impl ControlPlane {
         self.call("POST", &path, body.as_ref(), &Correlation::default())
     }
 
-    /// Reads the newest approvals of this sidecar (contract 1.7). Changes nothing.
+    /// Reads the newest approvals of this sidecar, all or those that stand so (contract 1.7). Changes nothing.
     #[must_use]
-    pub fn list(&self) -> PlaneCall {
-        let path = format!("/api/sidecars/reviews?limit={}", limits::LIST_LIMIT);
+    pub fn list(&self, status: Option<&str>) -> PlaneCall {
+        let mut path = format!("/api/sidecars/reviews?limit={}", limits::LIST_LIMIT);
+        if let Some(status) = status {
+            path.push_str("&status=");
+            path.push_str(status);
+        }
         self.call("GET", &path, None, &Correlation::default())
     }
 

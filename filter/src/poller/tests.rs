@@ -9,6 +9,7 @@ const A: &str = "9f97a1b2-0c3d-4e5f-8a9b-0c1d2e3f4a5b";
 const B: &str = "00000000-0000-4000-8000-000000000001";
 const C: &str = "00000000-0000-4000-8000-000000000002";
 const BUDGET: u64 = 30_000;
+const LIST: Errand = Errand::List(None);
 
 struct Held {
     plane: ControlPlane,
@@ -60,12 +61,16 @@ impl Held {
     }
 
     fn list(&mut self, entries: &[(&str, &str)]) -> Vec<Order> {
+        self.part_of_the_list(None, entries)
+    }
+
+    fn part_of_the_list(&mut self, shown: Option<Shown>, entries: &[(&str, &str)]) -> Vec<Order> {
         let entries: Vec<String> = entries
             .iter()
             .map(|(id, status)| format!(r#"{{"id":"{id}","status":"{status}"}}"#))
             .collect();
         self.answer(
-            Errand::List,
+            Errand::List(shown),
             said("200", &format!("[{}]", entries.join(","))),
         )
     }
@@ -152,13 +157,13 @@ fn however_many_wait_there_is_one_read_per_interval() {
         assert_eq!(held.list(&pending), []);
     }
 
-    assert_eq!(errands, vec![Errand::List; 10]);
+    assert_eq!(errands, vec![LIST; 10]);
 }
 
 #[test]
 fn an_approval_in_the_list_is_claimed_at_once_and_released() {
     let mut held = Held::watching(&[(2, A), (3, B)]);
-    assert_eq!(held.pass(1_000), [Errand::List]);
+    assert_eq!(held.pass(1_000), [LIST]);
     let orders = held.list(&[(A, "APPROVED"), (B, "PENDING"), (C, "APPROVED")]);
     assert_eq!(errands_of(&orders), [Errand::Claim(id(A))]);
 
@@ -259,13 +264,7 @@ fn before_a_hold_ends_its_approval_is_claimed_once_more() {
         errands.extend(held.pass(1_000));
         held.list(&[(A, "PENDING")]);
     }
-    assert_eq!(
-        errands
-            .iter()
-            .filter(|errand| **errand != Errand::List)
-            .count(),
-        1
-    );
+    assert_eq!(errands.iter().filter(|errand| **errand != LIST).count(), 1);
 
     assert_eq!(
         told(&held.claim(A, false, "PENDING")),
@@ -302,27 +301,52 @@ fn a_hold_that_began_later_does_not_end_with_an_earlier_one() {
 }
 
 #[test]
-fn what_the_list_does_not_show_is_claimed_in_turn() {
+fn what_the_list_does_not_show_is_read_by_status_and_claimed_in_turn() {
     let mut held = Held::watching(&[(2, A), (3, B), (4, C)]);
-    let mut claims = Vec::new();
-    for second in 0..15 {
+    let (mut reads, mut claims) = (Vec::new(), Vec::new());
+    for _ in 0..22 {
         for errand in held.pass(1_000) {
             match errand {
-                Errand::List => assert_eq!(told(&held.list(&[(C, "PENDING")])), []),
+                LIST => {
+                    reads.push("all");
+                    assert_eq!(told(&held.list(&[(C, "PENDING")])), []);
+                }
+                Errand::List(Some(shown)) => {
+                    reads.push(shown.word());
+                    assert_eq!(held.part_of_the_list(Some(shown), &[]), []);
+                }
                 Errand::Claim(claimed) => {
                     assert_eq!(told(&held.claim(claimed.as_str(), false, "PENDING")), []);
-                    claims.push((second, claimed.as_str().to_owned()));
+                    claims.push(claimed);
                 }
                 Errand::Settle(_) => panic!("nothing to settle"),
             }
         }
     }
 
-    let of = |wanted: &str| claims.iter().filter(|(_, id)| id == wanted).count();
-    assert!(of(A) >= 2 && of(B) >= 2 && of(C) == 0, "{claims:?}");
-    assert!(
-        claims.len() <= 6,
-        "more than one claim in 5 s each: {claims:?}"
+    assert_eq!(reads.len(), 22, "one read a second");
+    let of = |wanted: &str| reads.iter().filter(|read| **read == wanted).count();
+    assert!(of("APPROVED") >= 10, "{reads:?}");
+    for status in ["all", "REJECTED", "EXPIRED", "REVOKED", "EXECUTED"] {
+        assert!(of(status) >= 2, "{status} in {reads:?}");
+    }
+    assert_eq!(claims, [id(B), id(A), id(B), id(A)], "one in five seconds");
+}
+
+#[test]
+fn an_approval_beyond_the_list_is_found_by_its_status() {
+    let mut held = Held::watching(&[(2, A), (3, C)]);
+    held.pass(1_000);
+    held.list(&[(C, "PENDING")]);
+    assert_eq!(held.pass(1_000), [Errand::List(Some(Shown::Approved))]);
+
+    let orders = held.part_of_the_list(Some(Shown::Approved), &[(A, "APPROVED")]);
+
+    assert_eq!(errands_of(&orders), [Errand::Claim(id(A))]);
+    assert_eq!(
+        held.pass(1_000),
+        [Errand::List(Some(Shown::Approved))],
+        "there may be more"
     );
 }
 
@@ -343,7 +367,7 @@ fn without_a_list_each_approval_is_claimed_by_itself() {
     for status in ["401", "403", "404"] {
         let mut held = Held::watching(&[(2, A), (3, B)]);
         held.pass(1_000);
-        held.answer(Errand::List, said(status, r#"{"message":"no"}"#));
+        held.answer(LIST, said(status, r#"{"message":"no"}"#));
 
         let errands = held.pass(4_000);
 
@@ -365,7 +389,7 @@ fn the_list_is_tried_again_after_a_while() {
     let mut held = Held::watching(&[(2, A)]);
     held.poller.watch(2, id(A), 10 * BUDGET, held.now);
     held.pass(1_000);
-    held.answer(Errand::List, said("404", "{}"));
+    held.answer(LIST, said("404", "{}"));
     let mut errands = Vec::new();
     for _ in 0..65 {
         for errand in held.pass(1_000) {
@@ -376,7 +400,7 @@ fn the_list_is_tried_again_after_a_while() {
         }
     }
 
-    assert!(errands.contains(&Errand::List), "{errands:?}");
+    assert!(errands.contains(&LIST), "{errands:?}");
 }
 
 #[test]
@@ -392,7 +416,7 @@ fn a_failed_read_refuses_all_that_wait() {
         let mut held = Held::watching(&[(2, A), (3, B)]);
         held.pass(1_000);
 
-        let orders = held.answer(Errand::List, fault);
+        let orders = held.answer(LIST, fault);
 
         assert_eq!(
             told(&orders),
