@@ -290,13 +290,15 @@ impl Gate {
         let Some(plane) = &listener.control_plane else {
             return self.refuse(listener, Reason::NotFiled, None);
         };
-        let requester = Requester::find(&listener.identity, self.surroundings);
+        let headers = self.surroundings.headers();
+        let peer = self.surroundings.peer();
+        let requester = Requester::find(&listener.identity, &headers, &peer);
         let filing = FilingRequest {
             listener_name: &listener.name,
             approval_rule: &self.held_by.approval_rule,
             statement: &Statement::http(&line.method, &line.target, body),
             requester: requester.as_ref(),
-            correlation: &Correlation::of(self.surroundings),
+            correlation: &Correlation::of(&headers),
         };
         let (filed, call) = approval_request::file(plane, &filing, self.held_by.mode);
         self.state = State::Filed(filed);

@@ -27,11 +27,20 @@ pub struct Peer {
     pub subject: Option<Vec<u8>>,
 }
 
+/// Headers in order, one entry for each time that one stands there.
+pub type Headers = Vec<(String, Vec<u8>)>;
+
+/// Every value of a header, in order.
+fn values<'h>(headers: &'h [(String, Vec<u8>)], name: &str) -> Vec<&'h [u8]> {
+    let found = headers.iter().filter(|(found, _)| found == name);
+    found.map(|(_, value)| value.as_slice()).collect()
+}
+
 /// What can be asked about a request beyond its head; asked only where a rule needs it, since each answer costs a call of the
 /// host.
 pub trait Surroundings: Debug {
-    /// Every value of a request header, in order.
-    fn header(&self, name: &str) -> Vec<Vec<u8>>;
+    /// The request's headers, names in lower case.
+    fn headers(&self) -> Headers;
     /// The other end of the connection.
     fn peer(&self) -> Peer;
     /// What the metadata of the request's route say under a key of a namespace.
@@ -43,8 +52,8 @@ pub trait Surroundings: Debug {
 pub struct NothingKnown;
 
 impl Surroundings for NothingKnown {
-    fn header(&self, _name: &str) -> Vec<Vec<u8>> {
-        Vec::new()
+    fn headers(&self) -> Headers {
+        Headers::new()
     }
 
     fn peer(&self) -> Peer {
@@ -69,13 +78,15 @@ pub struct Requester {
 impl Requester {
     /// Finds who asks; `None` where not even an address is known.
     #[must_use]
-    pub fn find(source: &IdentitySource, surroundings: &dyn Surroundings) -> Option<Self> {
-        let peer = surroundings.peer();
+    pub fn find(
+        source: &IdentitySource,
+        headers: &[(String, Vec<u8>)],
+        peer: &Peer,
+    ) -> Option<Self> {
         let peer_addr = peer.address.as_deref().map(clean).unwrap_or_default();
         let from_header = || {
-            let values = surroundings.header(source.header.as_deref()?);
             // A header that stands twice names two people.
-            match values.as_slice() {
+            match values(headers, source.header.as_deref()?).as_slice() {
                 [value] => named(value),
                 _ => None,
             }
@@ -135,9 +146,9 @@ pub struct Correlation(Vec<(&'static str, String)>);
 impl Correlation {
     /// Takes what a request carries; a value that stands twice or is no visible text is left out.
     #[must_use]
-    pub fn of(surroundings: &dyn Surroundings) -> Self {
+    pub fn of(headers: &[(String, Vec<u8>)]) -> Self {
         let usable = |name: &'static str| {
-            let values = surroundings.header(name);
+            let values = values(headers, name);
             let [value] = values.as_slice() else {
                 return None;
             };
@@ -173,35 +184,16 @@ const CORRELATING: [&str; 9] = [
 mod tests {
     use super::*;
 
-    #[derive(Debug, Default)]
-    struct Known {
-        headers: Vec<(&'static str, &'static [u8])>,
-        peer: Peer,
+    fn headers(headers: &[(&str, &[u8])]) -> Headers {
+        let owned = |(name, value): &(&str, &[u8])| ((*name).to_owned(), value.to_vec());
+        headers.iter().map(owned).collect()
     }
 
-    impl Surroundings for Known {
-        fn header(&self, name: &str) -> Vec<Vec<u8>> {
-            let found = self.headers.iter().filter(|(header, _)| *header == name);
-            found.map(|(_, value)| value.to_vec()).collect()
-        }
-
-        fn peer(&self) -> Peer {
-            self.peer.clone()
-        }
-
-        fn route_metadata(&self, _namespace: &str, _key: &str) -> Option<Vec<u8>> {
-            None
-        }
-    }
-
-    fn known(headers: &[(&'static str, &'static [u8])]) -> Known {
-        Known {
-            headers: headers.to_vec(),
-            peer: Peer {
-                address: Some(b"10.0.0.7:4711".to_vec()),
-                uri_san: Some(b"spiffe://a/b".to_vec()),
-                subject: Some(b"CN=agent".to_vec()),
-            },
+    fn peer() -> Peer {
+        Peer {
+            address: Some(b"10.0.0.7:4711".to_vec()),
+            uri_san: Some(b"spiffe://a/b".to_vec()),
+            subject: Some(b"CN=agent".to_vec()),
         }
     }
 
@@ -212,21 +204,22 @@ mod tests {
         }
     }
 
-    fn found(source: &IdentitySource, known: &Known) -> String {
-        serde_json::to_string(&Requester::find(source, known)).expect("text")
+    fn found(source: &IdentitySource, sent: &[(&str, &[u8])], peer: &Peer) -> String {
+        let requester = Requester::find(source, &headers(sent), peer);
+        serde_json::to_string(&requester).expect("text")
     }
 
     #[test]
     fn the_header_names_who_asks() {
         assert_eq!(
-            found(&everything(), &known(&[("x-user", b" ann\n")])),
+            found(&everything(), &[("x-user", b" ann\n")], &peer()),
             r#"{"subject":"ann","peer_addr":"10.0.0.7:4711","method":"identity_header"}"#
         );
     }
 
     #[test]
     fn without_a_usable_header_the_certificate_does() {
-        let tables: [&[(&'static str, &'static [u8])]; 4] = [
+        let tables: [&[(&str, &[u8])]; 4] = [
             &[],
             &[("x-user", b"")],
             &[("x-user", b" \t")],
@@ -234,44 +227,45 @@ mod tests {
         ];
         for headers in tables {
             assert_eq!(
-                found(&everything(), &known(headers)),
+                found(&everything(), headers, &peer()),
                 r#"{"subject":"spiffe://a/b","peer_addr":"10.0.0.7:4711","method":"tls_client_certificate"}"#
             );
         }
-        let mut no_san = known(&[]);
-        no_san.peer.uri_san = None;
-        assert!(found(&everything(), &no_san).contains(r#""subject":"CN=agent""#));
+        let mut no_san = peer();
+        no_san.uri_san = None;
+        assert!(found(&everything(), &[], &no_san).contains(r#""subject":"CN=agent""#));
     }
 
     #[test]
     fn a_source_that_is_not_configured_is_not_believed() {
         assert_eq!(
-            found(&IdentitySource::default(), &known(&[("x-user", b"root")])),
+            found(&IdentitySource::default(), &[("x-user", b"root")], &peer()),
             r#"{"peer_addr":"10.0.0.7:4711","method":"peer_address"}"#
         );
     }
 
     #[test]
     fn nobody_is_nobody() {
-        assert_eq!(Requester::find(&everything(), &Known::default()), None);
+        assert_eq!(Requester::find(&everything(), &[], &Peer::default()), None);
     }
 
     #[test]
     fn a_name_is_cut_on_a_letter_and_cleaned() {
         let long: &'static [u8] = Box::leak("ä".repeat(200).into_bytes().into_boxed_slice());
-        let text = found(&everything(), &known(&[("x-user", long)]));
+        let text = found(&everything(), &[("x-user", long)], &peer());
         assert!(text.contains(&format!("\"{}\"", "ä".repeat(127))), "{text}");
 
         let text = found(
             &everything(),
-            &known(&[("x-user", "a\u{202e}b\u{200b}c\u{7}\r\nd".as_bytes())]),
+            &[("x-user", "a\u{202e}b\u{200b}c\u{7}\r\nd".as_bytes())],
+            &peer(),
         );
         assert!(text.contains("\"abcd\""), "{text}");
     }
 
     #[test]
     fn correlation_takes_what_is_unambiguous_and_visible() {
-        let known = known(&[
+        let sent = headers(&[
             ("traceparent", b"00-a-b-01"),
             ("x-request-id", b"r"),
             ("b3", b"1"),
@@ -281,7 +275,7 @@ mod tests {
         ]);
 
         assert_eq!(
-            Correlation::of(&known).headers(),
+            Correlation::of(&sent).headers(),
             [
                 ("traceparent", "00-a-b-01".to_owned()),
                 ("x-request-id", "r".to_owned())

@@ -100,7 +100,7 @@ pub fn open(
     let Some(asked) = ApprovalId::parse(id) else {
         return (None, answered(unknown()));
     };
-    let call = plane.read(&asked, &Correlation::of(surroundings));
+    let call = plane.read(&asked, &Correlation::of(&surroundings.headers()));
     (
         Some(StatusRead { asked }),
         vec![Effect::Count(Counter::PlaneCalls), Effect::CallPlane(call)],

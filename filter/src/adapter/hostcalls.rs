@@ -8,7 +8,7 @@ use proxy_wasm::types::{BufferType, MapType, MetricType, Status};
 use crate::answer::Answer;
 use crate::control_plane::{PlaneAnswer, PlaneCall};
 use crate::effect::Note;
-use crate::identity::Peer;
+use crate::identity::{Headers, Peer};
 use crate::limits;
 use crate::metrics::{Counter, HELD_GAUGE};
 use crate::request::{HeadFault, HeaderNames, RequestHead};
@@ -130,14 +130,9 @@ pub(super) fn tick_as_root(root_id: u32) {
     proxy_on_tick(root_id);
 }
 
-/// Every value of a request header, in order.
-pub(super) fn request_header(name: &str) -> Vec<Vec<u8>> {
-    let headers = hostcalls::get_map_bytes(MapType::HttpRequestHeaders).unwrap_or_default();
-    headers
-        .into_iter()
-        .filter(|(found, _)| found == name)
-        .map(|(_, value)| value)
-        .collect()
+/// The request's headers, as they came.
+pub(super) fn request_headers() -> Headers {
+    hostcalls::get_map_bytes(MapType::HttpRequestHeaders).unwrap_or_default()
 }
 
 /// Takes headers out of the request.

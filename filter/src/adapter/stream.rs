@@ -13,7 +13,7 @@ use super::hostcalls;
 use super::vm::Vm;
 use crate::denial::{Denial, Reason};
 use crate::event::Event;
-use crate::identity::{Peer, Surroundings};
+use crate::identity::{Headers, Peer, Surroundings};
 use crate::stream::Stream;
 
 /// One HTTP stream.
@@ -174,8 +174,8 @@ impl Drop for StreamAdapter {
 struct OfTheHost;
 
 impl Surroundings for OfTheHost {
-    fn header(&self, name: &str) -> Vec<Vec<u8>> {
-        hostcalls::request_header(name)
+    fn headers(&self) -> Headers {
+        hostcalls::request_headers()
     }
 
     fn peer(&self) -> Peer {
