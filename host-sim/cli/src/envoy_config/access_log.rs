@@ -29,4 +29,4 @@ pub(super) fn read(node: &Node<'_>) -> Result<bool, Refusal> {
 
 const STDOUT: &str = "envoy.extensions.access_loggers.stream.v3.StdoutAccessLog";
 /// The form of envoy/envoy.yaml.
-pub(super) const FORMAT: &str = "%START_TIME% %DOWNSTREAM_REMOTE_ADDRESS% %REQ(:METHOD)% %PATH(NQ:PATH)% %PROTOCOL% %RESPONSE_CODE% %RESPONSE_CODE_DETAILS% attempts=%UPSTREAM_REQUEST_ATTEMPT_COUNT% %DURATION%ms\n";
+pub(super) const FORMAT: &str = "%START_TIME% %DOWNSTREAM_REMOTE_ADDRESS% %REQ(:METHOD)% %PATH(NQ:PATH)% %PROTOCOL% %RESPONSE_CODE% %RESPONSE_CODE_DETAILS% attempts=%UPSTREAM_REQUEST_ATTEMPT_COUNT% %DURATION%ms hoop=%FILTER_STATE(wasm.hoop_outcome:PLAIN)% rule=%FILTER_STATE(wasm.hoop_rule:PLAIN)% approval=%FILTER_STATE(wasm.hoop_approval_id:PLAIN)%\n";
