@@ -9,7 +9,7 @@
 //! use std::time::Duration;
 //!
 //! use host_sim::proxy::{Cluster, HttpOptions, Listener, Proxy, Route, RouteAction, RouteMatcher, Settings};
-//! use host_sim::{Host, Module, Plugin, StreamLimits};
+//! use host_sim::{Host, Metadata, Module, Plugin, StreamLimits};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let settings = Settings {
@@ -26,6 +26,7 @@
 //!         request_headers_to_remove: Vec::new(),
 //!         routes: vec![Route {
 //!             name: String::new(),
+//!             metadata: Metadata::default(),
 //!             matcher: RouteMatcher::Prefix("/".to_owned()),
 //!             action: RouteAction::Forward { cluster: "service".to_owned(), upgrades: None },
 //!             timeout: Some(Duration::from_secs(15)),
@@ -64,6 +65,7 @@
 //! | a client that leaves while its body waits, with more than 256 KiB unread | noticed when the body goes on | a socket shows its end only behind what was not read |
 //! | the request to an upstream of a client whose body breaks the framing at once | may not be sent at all | Envoy connects before it reads on |
 //! | a tab in the request line; bytes behind the end of a chunk | 400 | RFC 9112 forbids both; Envoy passes over them |
+//! | several names in one map of a route's metadata, when a filter reads the map whole | in the order of the alphabet | protobuf keeps no order |
 //! | `upstream.*` properties | there once the connection is | Envoy knows them as soon as it picks a pooled connection |
 //! | why the codec refuses a request, in `proxy_on_log` | `response.code_details` goes by the status alone | Envoy tells some rules apart: `http.invalid_authority`, `http1.unexpected_underscore`, `http1.too_many_headers` |
 //! | an HTTP/2 request that is reset before the filter | no context is made for it | Envoy makes one for `proxy_on_log`, as both do over HTTP/1.1 |

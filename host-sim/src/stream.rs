@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::abi::Direction;
 use crate::clock::Moment;
 use crate::header_map::HeaderMap;
+use crate::metadata::Metadata;
 
 pub(crate) use local_reply::LocalReply;
 
@@ -55,10 +56,12 @@ pub struct StreamInfo {
     pub peer_certificate: Option<PeerCertificate>,
     /// The server name that the client asked for in TLS; empty without.
     pub server_name: String,
-    /// The cluster of the route.
+    /// The cluster of the route; empty where the route has none.
     pub cluster: String,
     /// The name of the route.
     pub route: String,
+    /// The metadata of the route. `None`: no route takes the request.
+    pub route_metadata: Option<Metadata>,
     /// The name of the virtual host.
     pub virtual_host: String,
 }
@@ -94,6 +97,7 @@ impl Default for StreamInfo {
             server_name: String::new(),
             cluster: "upstream".to_owned(),
             route: String::new(),
+            route_metadata: Some(Metadata::default()),
             virtual_host: "upstream".to_owned(),
         }
     }

@@ -1,4 +1,17 @@
-//! Just enough of protobuf to read the few messages that guests hand to a host.
+//! Just enough of protobuf to read the few messages that guests hand to a host, and to write those that they read.
+
+/// A length-delimited field of a message.
+pub(crate) fn delimited(number: u8, part: &[u8]) -> Vec<u8> {
+    let mut field = vec![number << 3 | 2];
+    let mut size = part.len();
+    while size > 0x7f {
+        field.push(size.to_le_bytes()[0] | 0x80);
+        size >>= 7;
+    }
+    field.push(size.to_le_bytes()[0]);
+    field.extend_from_slice(part);
+    field
+}
 
 /// Whether `bytes` are a message at all.
 pub(crate) fn is_message(bytes: &[u8]) -> bool {

@@ -6,6 +6,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use crate::metadata::Metadata;
 use crate::plugin::Plugin;
 use crate::stream::StreamLimits;
 
@@ -154,10 +155,12 @@ pub enum EscapedSlashes {
 }
 
 /// Which requests go where.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Route {
     /// The name, which a filter can read as `xds.route_name`.
     pub name: String,
+    /// What a filter can read under `xds.route_metadata`.
+    pub metadata: Metadata,
     /// Which requests.
     pub matcher: RouteMatcher,
     /// Where they go.

@@ -35,6 +35,10 @@ pub(crate) fn value(state: &VmState, path: &[u8]) -> Result<Vec<u8>, Status> {
     if is_group(stream, &parts) {
         return Err(Status::SerializationFailure);
     }
+    if let ["xds", "route_metadata", rest @ ..] = parts.as_slice() {
+        let metadata = stream.info.route_metadata.as_ref();
+        return metadata.ok_or(Status::NotFound)?.read(rest);
+    }
     let value = match parts.as_slice() {
         ["request", name] => of_request(state, stream, name),
         ["request", "headers", name] => header(visible_request(stream), name),
@@ -228,16 +232,16 @@ fn of_connection(info: &StreamInfo, parts: &[&str]) -> Option<Vec<u8>> {
 
 fn of_configuration(info: &StreamInfo, name: &str) -> Option<Vec<u8>> {
     match name {
-        "cluster_name" => Some(info.cluster.clone().into_bytes()),
-        "route_name" => Some(info.route.clone().into_bytes()),
+        "cluster_name" => filled(&info.cluster),
+        "cluster_metadata" => filled(&info.cluster).map(|_| Vec::new()),
+        "route_name" => {
+            let routed = info.route_metadata.is_some();
+            routed.then(|| info.route.clone().into_bytes())
+        }
         "virtual_host_name" => Some(info.virtual_host.clone().into_bytes()),
         // An inbound listener is 1; one that says nothing is 0.
         "listener_direction" => Some(number(0)),
-        "cluster_metadata"
-        | "route_metadata"
-        | "virtual_host_metadata"
-        | "listener_metadata"
-        | "filter_chain_name" => Some(Vec::new()),
+        "virtual_host_metadata" | "listener_metadata" | "filter_chain_name" => Some(Vec::new()),
         _ => None,
     }
 }

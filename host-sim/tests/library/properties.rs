@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use host_sim::sim::{Request, Response, Sim};
-use host_sim::{PeerCertificate, Plugin, Protocol, StreamInfo};
+use host_sim::{Metadata, MetadataValue, PeerCertificate, Plugin, Protocol, StreamInfo};
 
 use crate::guest::{Guest, ask, for_context, get, property, property_number, text, tick};
 use crate::scene::{STREAM_CALLBACKS, assert_lines, built, ok, said, said_since, start};
@@ -196,6 +196,7 @@ fn what_belongs_to_the_connection_is_there_for_each_stream() {
         server_name: "api.example".to_owned(),
         cluster: "orders".to_owned(),
         route: "main".to_owned(),
+        route_metadata: Some(Metadata::default()),
         virtual_host: "shop".to_owned(),
     };
     let texts = [
@@ -234,6 +235,57 @@ fn what_belongs_to_the_connection_is_there_for_each_stream() {
         .iter()
         .chain(&numbers)
         .map(|(path, value)| format!("{path} = {value}"))
+        .collect();
+    assert_eq!(said(&sim), expected);
+}
+
+#[test]
+fn the_metadata_of_the_route_are_there_down_to_each_value() {
+    let word = |text: &str| MetadataValue::Text(text.to_owned());
+    let values = [
+        ("tier", word("gold")),
+        ("yes", MetadataValue::Bool(true)),
+        ("nothing", MetadataValue::Null),
+        ("list", MetadataValue::List(vec![word("a"), word("b")])),
+    ];
+    let values = values.map(|(name, value)| (name.to_owned(), value));
+    let group = values.into_iter().collect();
+    let metadata = Metadata([("hoop".to_owned(), group)].into());
+    let under = |path: &str| format!("xds.route_metadata.filter_metadata.{path}");
+    let wanted = [
+        (under("hoop.tier"), "0 gold"),
+        (under("hoop.yes"), "0 \u{1}"),
+        (under("hoop.nothing"), "3"),
+        (under("hoop.list.1"), "0 b"),
+        (under("hoop.list.2"), "1"),
+        (under("hoop.tier.more"), "1"),
+        (under("hoop.Tier"), "1"),
+        (under("hoop"), "3"),
+        (under("other.tier"), "1"),
+        ("xds.route_metadata.other".to_owned(), "1"),
+        ("xds.route_name".to_owned(), "0 main"),
+    ];
+    let expected = wanted
+        .iter()
+        .map(|(path, value)| format!("{path} = {value}"));
+    let expected: Vec<_> = expected.collect();
+    let steps = || wanted.iter().map(|(path, _)| property(path));
+    let sim = start(Guest::new().on("request_headers", steps()));
+    sim.request(Request::get("/").from(StreamInfo {
+        route: "main".to_owned(),
+        route_metadata: Some(metadata),
+        ..StreamInfo::default()
+    }));
+    assert_eq!(said(&sim), expected);
+
+    let sim = start(Guest::new().on("request_headers", steps()));
+    sim.request(Request::get("/").from(StreamInfo {
+        route_metadata: None,
+        ..StreamInfo::default()
+    }));
+    let expected: Vec<_> = wanted
+        .iter()
+        .map(|(path, _)| format!("{path} = 1"))
         .collect();
     assert_eq!(said(&sim), expected);
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use host_sim::proxy::{
     Cluster, HttpOptions, Listener, Proxy, Route, RouteAction, RouteMatcher, Settings, Underscores,
 };
-use host_sim::{Host, Module, Plugin, StreamLimits};
+use host_sim::{Host, Metadata, Module, Plugin, StreamLimits};
 
 /// A guest around `body`, with the memory and the exports that every guest has.
 pub fn guest(body: &str) -> Plugin {
@@ -177,6 +177,7 @@ pub fn settings(upstream: SocketAddr, plugin: Option<Plugin>) -> Settings {
         routes: vec![Route {
             timeout: None,
             name: String::new(),
+            metadata: Metadata::default(),
             matcher: RouteMatcher::Prefix("/".to_owned()),
             action: RouteAction::Forward {
                 cluster: "service".to_owned(),

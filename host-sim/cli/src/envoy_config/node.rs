@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as BASE64;
+use host_sim::MetadataValue;
 use serde_json::{Map, Value};
 
 use super::refusal::{LEAVE_OUT, Refusal, listed, shown};
@@ -119,6 +120,11 @@ impl<'d> Node<'d> {
                 let understood = format!("a whole number from {least} to {most}");
                 self.refuse(understood, SEE_ENVOY)
             })
+    }
+
+    /// Any value, as a `google.protobuf.Value`.
+    pub(super) fn metadata(&self) -> MetadataValue {
+        metadata(self.value)
     }
 
     /// Bytes, which protobuf writes in base64.
@@ -293,6 +299,21 @@ impl<'d> Message<'d> {
         };
         let pointer = format!("{}/{}", self.pointer, escaped(key));
         Err(Refusal::new(&pointer, shown(value), understood, LEAVE_OUT))
+    }
+}
+
+fn metadata(value: &Value) -> MetadataValue {
+    match value {
+        Value::Null => MetadataValue::Null,
+        Value::Bool(value) => MetadataValue::Bool(*value),
+        Value::Number(number) => MetadataValue::Number(number.as_f64().unwrap_or_default()),
+        Value::String(text) => MetadataValue::Text(text.clone()),
+        Value::Array(items) => MetadataValue::List(items.iter().map(metadata).collect()),
+        Value::Object(members) => {
+            let values = members.iter();
+            let values = values.map(|(name, value)| (name.clone(), metadata(value)));
+            MetadataValue::Group(values.collect())
+        }
     }
 }
 

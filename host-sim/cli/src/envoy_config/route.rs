@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use host_sim::Metadata;
 use host_sim::proxy::{Cluster, Route, RouteAction, RouteMatcher};
 
 use super::connection_manager;
@@ -54,6 +55,7 @@ fn read_route(node: &Node<'_>, clusters: &[Cluster]) -> Result<Route, Refusal> {
     let mut fields = node.message()?;
     let name = fields.text("name")?;
     let matcher = matcher(&fields.required("match")?)?;
+    let metadata = fields.read("metadata", metadata)?;
     let removed = fields.read("request_headers_to_remove", header_names)?;
     let (kind, action) = fields.one_of(&["route", "direct_response"])?;
     fields.end()?;
@@ -64,11 +66,28 @@ fn read_route(node: &Node<'_>, clusters: &[Cluster]) -> Result<Route, Refusal> {
     };
     Ok(Route {
         name,
+        metadata: metadata.unwrap_or_default(),
         matcher,
         action,
         timeout,
         request_headers_to_remove: removed.unwrap_or_default(),
     })
+}
+
+/// `envoy.config.core.v3.Metadata`
+fn metadata(node: &Node<'_>) -> Result<Metadata, Refusal> {
+    let mut fields = node.message()?;
+    let groups = fields.optional("filter_metadata");
+    fields.end()?;
+    let mut metadata = Metadata::default();
+    if let Some(groups) = groups {
+        for (namespace, values) in groups.message()?.entries() {
+            let values = values.message()?.entries().into_iter();
+            let values = values.map(|(name, value)| (name.to_owned(), value.metadata()));
+            metadata.0.insert(namespace.to_owned(), values.collect());
+        }
+    }
+    Ok(metadata)
 }
 
 /// `envoy.config.route.v3.RouteMatch`

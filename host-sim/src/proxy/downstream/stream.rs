@@ -69,6 +69,7 @@ impl Server {
             server_name: connection.server_name.clone(),
             cluster: route.and_then(cluster_of).unwrap_or_default().to_owned(),
             route: route.map(|route| route.name.clone()).unwrap_or_default(),
+            route_metadata: route.map(|route| route.metadata.clone()),
             virtual_host: self.listener.virtual_host.clone(),
         }
     }

@@ -8,7 +8,7 @@ use host_sim::proxy::{
     Cluster, HttpOptions, Listener, ListenerTls, Route, RouteAction, RouteMatcher, Settings,
     UpstreamProtocol,
 };
-use host_sim::{FailurePolicy, LoadError, Module, NodeInfo, Plugin, StreamLimits};
+use host_sim::{FailurePolicy, LoadError, Metadata, Module, NodeInfo, Plugin, StreamLimits};
 
 use crate::args::{
     EnvironmentArgument, FilterArguments, PolicyArgument, ProtocolArgument, ProxyArguments,
@@ -164,6 +164,7 @@ fn one_filter(arguments: &FilterArguments) -> Result<EnvoyConfig, Failure> {
     }
     let all = Route {
         name: String::new(),
+        metadata: Metadata::default(),
         matcher: RouteMatcher::Prefix("/".to_owned()),
         action: RouteAction::Forward {
             cluster: UPSTREAM.to_owned(),

@@ -158,7 +158,7 @@ fn err_fields_that_nobody_reads() {
             (
                 "HOST/routes/0/typed_per_filter_config",
                 json!({}),
-                "HOST/routes/0/typed_per_filter_config: found an object, understood: `name`, `match`, \
+                "HOST/routes/0/typed_per_filter_config: found an object, understood: `name`, `match`, `metadata`, \
              `request_headers_to_remove`, `route`, `direct_response`; hint: LEAVE OUT",
             ),
             (

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use host_sim::FailurePolicy;
 use host_sim::proxy::{EscapedSlashes, RouteAction, RouteMatcher, Underscores, UpstreamProtocol};
+use host_sim::{FailurePolicy, Metadata, MetadataValue};
 use serde_json::json;
 
 use super::*;
@@ -175,6 +175,26 @@ fn a_route_without_a_timeout_has_envoys() {
         config.listeners[0].listener.routes[0].timeout,
         Some(Duration::from_secs(15))
     );
+}
+
+#[test]
+fn ok_metadata_of_a_route() {
+    let given = json!({"filter_metadata": {"hoop": {"tier": "gold", "all": [null, true, 1.5, {"a": "b"}]}, "empty": {}}});
+    let config = accepted(&changed([("HOST/routes/0/metadata", given)]));
+    let text = |text: &str| MetadataValue::Text(text.to_owned());
+    let all = MetadataValue::List(vec![
+        MetadataValue::Null,
+        MetadataValue::Bool(true),
+        MetadataValue::Number(1.5),
+        MetadataValue::Group([("a".to_owned(), text("b"))].into()),
+    ]);
+    let hoop = [("tier".to_owned(), text("gold")), ("all".to_owned(), all)];
+    let groups = [
+        ("hoop".to_owned(), hoop.into()),
+        ("empty".to_owned(), [].into()),
+    ];
+    let metadata = &config.listeners[0].listener.routes[0].metadata;
+    assert_eq!(*metadata, Metadata(groups.into()));
 }
 
 #[test]
