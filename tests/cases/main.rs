@@ -1,5 +1,6 @@
 //! The end-to-end cases: one binary, a module for each promise that an operator or an agent relies on.
 
+mod access_log;
 mod bodies;
 mod config_refusals;
 mod connections;
