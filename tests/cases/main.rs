@@ -19,3 +19,4 @@ mod rules;
 mod spend_on_acceptance;
 mod statement;
 mod tls;
+mod virtual_time;
