@@ -2,7 +2,6 @@
 //! exactly that body.
 
 use hoop_tests::answer;
-use hoop_tests::client::Answer;
 use hoop_tests::client::h2::H2Request;
 use hoop_tests::host::Host;
 use hoop_tests::http1::request;
@@ -10,6 +9,7 @@ use hoop_tests::lying_plane::Reply;
 use hoop_tests::on_both_hosts;
 use hoop_tests::policy;
 use hoop_tests::scene::Scene;
+use hoop_tests::way::{Way, chunked};
 use serde_json::json;
 
 on_both_hosts! {
@@ -32,70 +32,6 @@ const TARGET: &str = "/payments/42?to=b%20c";
 /// `max_body_bytes` of the shipped configuration.
 const LIMIT: usize = 65_536;
 
-/// How a client puts a request on the wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
-    /// HTTP/1.1 with a length.
-    Length,
-    /// HTTP/1.1, one byte in each write.
-    SingleBytes,
-    /// HTTP/1.1 in chunks of this size.
-    Chunks(usize),
-    /// HTTP/1.1 in chunks, with trailers.
-    ChunksAndTrailers(usize),
-    /// HTTP/2 in DATA frames of this size.
-    Frames(usize),
-    /// HTTP/2 in DATA frames, with trailers.
-    FramesAndTrailers(usize),
-}
-
-impl Way {
-    async fn post(self, scene: &Scene, body: &[u8]) -> Answer {
-        match self {
-            Way::Length => scene.send(&request("POST", TARGET, &[], Some(body))).await,
-            Way::SingleBytes => {
-                let mut connection = scene.connect().await;
-                let call = request("POST", TARGET, &[], Some(body));
-                connection.write_singly(&call).await;
-                connection.answer("a POST in single bytes").await
-            }
-            Way::Chunks(size) => scene.send(&chunked(body, size, &[])).await,
-            Way::ChunksAndTrailers(size) => {
-                scene
-                    .send(&chunked(body, size, &[("x-checksum", "7")]))
-                    .await
-            }
-            Way::Frames(size) => {
-                let mut call = H2Request::new("POST", TARGET, None);
-                call.frames = body.chunks(size).map(<[u8]>::to_vec).collect();
-                scene.connect_h2().await.send(&call).await
-            }
-            Way::FramesAndTrailers(size) => {
-                let mut call = H2Request::new("POST", TARGET, None);
-                call.frames = body.chunks(size).map(<[u8]>::to_vec).collect();
-                call.trailers = vec![("x-checksum".to_owned(), b"7".to_vec())];
-                scene.connect_h2().await.send(&call).await
-            }
-        }
-    }
-}
-
-/// A POST in chunks of `size` bytes.
-fn chunked(body: &[u8], size: usize, trailers: &[(&str, &str)]) -> Vec<u8> {
-    let mut bytes = request("POST", TARGET, &[("transfer-encoding", "chunked")], None);
-    for chunk in body.chunks(size) {
-        bytes.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
-        bytes.extend_from_slice(chunk);
-        bytes.extend_from_slice(b"\r\n");
-    }
-    bytes.extend_from_slice(b"0\r\n");
-    for (name, value) in trailers {
-        bytes.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
-    }
-    bytes.extend_from_slice(b"\r\n");
-    bytes
-}
-
 fn statement(body: &[u8]) -> Vec<u8> {
     let mut statement = format!("POST {TARGET}").into_bytes();
     if !body.is_empty() {
@@ -113,12 +49,12 @@ async fn files_and_runs_exactly(scene: &Scene, way: Way, body: &[u8]) {
     scene
         .lies()
         .always(Reply::review(201, false, ID, "PENDING"));
-    answer::pending(&way.post(scene, body).await);
+    answer::pending(&way.post(scene, TARGET, body).await);
     assert_eq!(scene.upstream.requests().len(), ran_before, "{way:?}");
     scene
         .lies()
         .always(Reply::review(200, true, ID, "EXECUTED"));
-    answer::passed(&way.post(scene, body).await);
+    answer::passed(&way.post(scene, TARGET, body).await);
 
     let filed = scene.lies().filed();
     assert_eq!(filed.len(), filed_before + 2, "{way:?}");
@@ -208,7 +144,7 @@ async fn an_absent_an_empty_and_a_zero_length_body_are_one_statement(host: Host)
     let scene = Scene::lying(host).start().await;
     let absent = request("POST", TARGET, &[], None);
     let zero = request("POST", TARGET, &[], Some(b""));
-    let no_chunk = chunked(b"", 1, &[]);
+    let no_chunk = chunked("POST", TARGET, &[], b"", 1, &[]);
     for call in [&absent, &zero, &no_chunk] {
         scene
             .lies()
@@ -250,7 +186,7 @@ async fn a_body_of_exactly_the_limit_is_filed_and_one_byte_more_is_refused_unfil
     more.push(b'!');
     let mut wrong = Vec::new();
     for way in ways {
-        let answer = way.post(&scene, &more).await;
+        let answer = way.post(&scene, TARGET, &more).await;
         if std::panic::catch_unwind(|| answer::policy(&answer, TOO_LARGE)).is_err() {
             wrong.push(format!("{way:?}: {answer}"));
         }
@@ -267,7 +203,7 @@ async fn a_body_far_over_every_limit_is_refused_and_never_runs(host: Host) {
         .always(Reply::review(200, true, ID, "EXECUTED"));
     let huge = vec![b'x'; 4 * 1024 * 1024];
     for way in [Way::Length, Way::Chunks(10_000), Way::Frames(16_384)] {
-        let answer = way.post(&scene, &huge).await;
+        let answer = way.post(&scene, TARGET, &huge).await;
         // Ours at the first byte too many, or Envoy's own when it has buffered too much before we could look.
         assert!(matches!(answer.status, 403 | 413), "{way:?}: {answer}");
     }
@@ -299,7 +235,7 @@ async fn a_smaller_limit_of_the_operator_holds_to_the_byte(host: Host) {
         Way::Chunks(1),
         Way::Frames(1),
     ] {
-        answer::policy(&way.post(&scene, &[b'a'; 17]).await, TOO_LARGE);
+        answer::policy(&way.post(&scene, TARGET, &[b'a'; 17]).await, TOO_LARGE);
     }
     assert_eq!(scene.lies().filed().len(), 4);
     scene.finish(2).await;

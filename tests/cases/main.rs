@@ -15,6 +15,7 @@ mod path_readings;
 mod paths;
 mod plane_faults;
 mod reserved_path;
+mod rule_conditions;
 mod rules;
 mod spend_on_acceptance;
 mod statement;

@@ -2,7 +2,8 @@
 //!
 //! * [`case`] runs each case on real Envoy and on the simulator, [`differences`] is where the two may differ.
 //! * [`scene`] builds one such arrangement for one case, checks what must hold in every case and, on a failure, prints everything.
-//! * [`client`] sends requests byte for byte, [`http1`] is the message format that both ends of a scene read.
+//! * [`client`] sends requests byte for byte, [`http1`] is the message format that both ends of a scene read, [`way`] the ways to send one
+//!   body.
 //! * [`upstream`], [`lying_plane`] and [`real_plane`] are the other parties, [`host`] the process between them.
 //! * [`answer`] says what an answer of the gate has to look like.
 //!
@@ -25,3 +26,4 @@ pub mod scene;
 pub mod unread;
 pub mod upstream;
 pub mod wait;
+pub mod way;
