@@ -101,6 +101,12 @@ impl Stream {
         }
     }
 
+    /// Whether it was let go for good: no event can have an effect any more.
+    #[must_use]
+    pub const fn passes(&self) -> bool {
+        matches!(self.machine, Machine::Passing)
+    }
+
     /// Whether what the upstream answers still matters; otherwise a driver need not tell of it.
     #[must_use]
     pub const fn awaits_upstream(&self) -> bool {

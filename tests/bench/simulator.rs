@@ -21,7 +21,12 @@ fn main() {
             "start canary, main thread and one worker (median of 20)",
             start(&module),
         ),
-        ("streams that meet no rule, one core", passed(&module)),
+        ("streams that meet no rule, one core", passed(&module, 1)),
+        ("the same with 1,000 rules", passed(&module, 1_000)),
+        (
+            "guest memory at rest, and more for each of 100 held calls with 16 KiB",
+            memory(&module),
+        ),
         ("gated streams, refused, one core", refused(&module)),
         (
             "gated streams, released and answered, one core",
@@ -53,13 +58,25 @@ fn start(file: &Path) -> String {
     })
 }
 
-fn passed(file: &Path) -> String {
-    let sim = simulation(file, false);
+fn passed(file: &Path, rules: usize) -> String {
+    let sim = simulation_with(file, false, &configuration("return", rules));
     sim.serve_upstream(|_| Response::new(200).body("ok"));
     per_second(|| {
         let stream = sim.request(Request::get("/hello"));
         assert_eq!(stream.response().status(), 200);
     })
+}
+
+fn memory(file: &Path) -> String {
+    let sim = simulation_with(file, false, &configuration("hold", 1));
+    sim.serve_cluster("plane", |_| review(false, "PENDING"));
+    let at_rest = sim.memory_bytes(0);
+    let calls: Vec<_> = (0..HELD)
+        .map(|_| sim.request(Request::post("/payments/42").body(vec![b'x'; 16 * 1024])))
+        .collect();
+    assert!(calls.iter().all(|call| call.is_paused()));
+    let more = (sim.memory_bytes(0) - at_rest) / HELD;
+    format!("{} KiB, {:.1} KiB", at_rest / 1024, more as f64 / 1024.0)
 }
 
 fn refused(file: &Path) -> String {
@@ -89,8 +106,12 @@ fn released_with(sim: &Sim) -> String {
 }
 
 fn simulation(file: &Path, recording: bool) -> Sim {
+    simulation_with(file, recording, &configuration("return", 1))
+}
+
+fn simulation_with(file: &Path, recording: bool, configuration: &str) -> Sim {
     let module = Module::from_file(file).expect("the filter's module");
-    let builder = Sim::builder(plugin(&module))
+    let builder = Sim::builder(plugin(&module).configuration(configuration))
         .cluster("plane")
         .log_level(LogLevel::Error);
     let builder = if recording {
@@ -106,7 +127,23 @@ fn plugin(module: &Module) -> Plugin {
         .root_id("hoop_filter")
         .allow_on_headers_stop_iteration(true)
         .environment("HOOP_SIDECAR_TOKEN", &format!("hsc_{}", "A".repeat(43)))
-        .configuration(CONFIGURATION)
+        .configuration(configuration("return", 1))
+}
+
+/// Rules for so many services; calls to `/payments` wait for a person.
+fn configuration(mode: &str, rules: usize) -> String {
+    let rule = |path: &str| {
+        format!(
+            r#"{{"match": {{"methods": ["POST"], "paths": ["{path}/**"]}}, "action": "require_approval", "approval_rule": "approvers"}}"#
+        )
+    };
+    let services = (1..rules).map(|number| rule(&format!("/services/{number}")));
+    let rules: Vec<String> = services.chain([rule("/payments")]).collect();
+    format!(
+        r#"{{"listener_name": "billing-api", "control_plane": {{"cluster": "plane", "authority": "plane.example"}},
+            "approval_mode": "{mode}", "rules": [{}]}}"#,
+        rules.join(",")
+    )
 }
 
 fn payment() -> Request {
@@ -146,9 +183,4 @@ fn module() -> PathBuf {
 }
 
 const STREAMS: u32 = 20_000;
-const CONFIGURATION: &str = r#"{
-    "listener_name": "billing-api",
-    "control_plane": {"cluster": "plane", "authority": "plane.example"},
-    "approval_mode": "return",
-    "rules": [{"match": {"methods": ["POST"], "paths": ["/payments/**"]}, "action": "require_approval", "approval_rule": "approvers"}]
-}"#;
+const HELD: usize = 100;

@@ -20,7 +20,10 @@ use crate::stream::Stream;
 pub(super) struct StreamAdapter {
     vm: Option<Rc<Vm>>,
     id: u32,
+    /// `None` before it is opened, and once nothing more can come of it.
     stream: Option<Rc<RefCell<Stream>>>,
+    /// Whether it was let go at its head, as most streams are: nothing about it matters any more.
+    passes: bool,
     /// Body bytes already handed to the stream. Envoy's body callbacks tell cumulative sizes while a request is held.
     body_seen: usize,
 }
@@ -31,6 +34,7 @@ impl StreamAdapter {
             vm,
             id,
             stream: None,
+            passes: false,
             body_seen: 0,
         }
     }
@@ -103,13 +107,18 @@ impl HttpContext for StreamAdapter {
         };
         let head = hostcalls::request_head(vm.listener.policy.wanted_headers());
         let (stream, effects) = Stream::open(&vm.listener, head, end_of_stream, &OfTheHost);
+        self.passes = stream.passes();
+        if self.passes {
+            vm.carry_out_in_callback(self.id, effects);
+            return Action::Continue;
+        }
         self.stream = Some(vm.add(self.id, stream));
         vm.carry_out_in_callback(self.id, effects);
         self.action()
     }
 
     fn on_http_request_body(&mut self, body_size: usize, end_of_stream: bool) -> Action {
-        if self.asks(Stream::may_continue) && !self.asks(Stream::wants_body) {
+        if self.passes || (self.asks(Stream::may_continue) && !self.asks(Stream::wants_body)) {
             return Action::Continue;
         }
         let event = self.new_body(body_size, end_of_stream);
@@ -117,7 +126,7 @@ impl HttpContext for StreamAdapter {
     }
 
     fn on_http_request_trailers(&mut self, _trailers: usize) -> Action {
-        if self.asks(Stream::may_continue) && !self.asks(Stream::wants_body) {
+        if self.passes || (self.asks(Stream::may_continue) && !self.asks(Stream::wants_body)) {
             return Action::Continue;
         }
         self.handle(Event::RequestTrailers)

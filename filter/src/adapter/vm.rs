@@ -82,8 +82,7 @@ impl Vm {
     /// Carries out what a stream wants, in one of its own callbacks.
     pub fn carry_out_in_callback(&self, id: Watcher, effects: Vec<Effect>) {
         self.carry_out(id, effects);
-        if !self.outbox.borrow().is_empty() || self.poller.borrow().next_tick() != self.armed.get()
-        {
+        if !self.outbox.borrow().is_empty() {
             hostcalls::tick_as_root(self.root_id);
             hostcalls::act_for(id);
         }
