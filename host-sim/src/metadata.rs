@@ -64,7 +64,10 @@ impl MetadataValue {
         let value = match self {
             MetadataValue::Group(group) => group.get(*name),
             MetadataValue::List(list) => list.get(name.parse::<usize>().ok()?),
-            _ => None,
+            MetadataValue::Bool(_)
+            | MetadataValue::Null
+            | MetadataValue::Number(_)
+            | MetadataValue::Text(_) => None,
         };
         value?.below(deeper)
     }

@@ -8,6 +8,7 @@ mod differential;
 mod framing;
 mod guests;
 mod headers;
+mod json_bodies;
 mod main_loop;
 mod observability;
 mod operator;
