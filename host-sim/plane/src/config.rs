@@ -9,7 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 
 pub use self::error::ConfigError;
-use crate::limits::{NAME_MAX_BYTES, PROCESSING_TTL_SEC, PROCESSING_TTL_SEC_DEFAULT, TTL_SEC};
+use crate::limits::{
+    NAME_MAX_BYTES, PROCESSING_TTL_SEC, PROCESSING_TTL_SEC_DEFAULT, TTL_SEC, WAITING,
+    WAITING_DEFAULT, WAITING_PER_REQUESTER_DEFAULT,
+};
 
 /// The plane's configuration, checked.
 #[derive(Clone, Debug)]
@@ -18,6 +21,8 @@ pub struct PlaneConfig {
     listeners: BTreeMap<String, BTreeSet<String>>,
     rules: BTreeMap<String, ApprovalRule>,
     processing_ttl_sec: u32,
+    max_waiting: u32,
+    max_waiting_per_requester: u32,
 }
 
 impl PlaneConfig {
@@ -26,7 +31,7 @@ impl PlaneConfig {
     /// # Errors
     ///
     /// On anything that is not exactly understood: bad YAML, an unknown key, a blank or a doubled name, a listener
-    /// that names a rule which is not there, a rule without reviewers, a time limit out of its range. A rule that
+    /// that names a rule which is not there, a rule without reviewers, a limit out of its range. A rule that
     /// nobody can decide would hold requests for ever, so it is refused here and not found out later.
     pub fn parse(yaml: &str, origin: &str) -> Result<Self, ConfigError> {
         let file: wire::PlaneFile =
@@ -36,10 +41,14 @@ impl PlaneConfig {
             })?;
         let rules = rules(file.approval_rules, origin)?;
         let listeners = listeners(file.listeners, &rules, origin)?;
+        let (max_waiting, max_waiting_per_requester) =
+            waiting(file.max_waiting, file.max_waiting_per_requester, origin)?;
         Ok(Self {
             listeners,
             rules,
             processing_ttl_sec: processing_ttl(file.processing_ttl_sec, origin)?,
+            max_waiting,
+            max_waiting_per_requester,
         })
     }
 
@@ -53,6 +62,16 @@ impl PlaneConfig {
     /// How long an approval may be in flight before it counts as spent.
     pub(crate) const fn processing_ttl_sec(&self) -> u32 {
         self.processing_ttl_sec
+    }
+
+    /// How many reviews may wait in all.
+    pub(crate) const fn max_waiting(&self) -> u32 {
+        self.max_waiting
+    }
+
+    /// How many of them may be of one requester.
+    pub(crate) const fn max_waiting_per_requester(&self) -> u32 {
+        self.max_waiting_per_requester
     }
 
     /// The rule, when this listener may use it. One answer for each way to miss, so that whoever holds the sidecar
@@ -108,6 +127,41 @@ fn processing_ttl(found: Option<u64>, origin: &str) -> Result<u32, ConfigError> 
             found: seconds,
         }),
     }
+}
+
+/// How many reviews may wait, in all and of one requester.
+fn waiting(
+    in_all: Option<u64>,
+    per_requester: Option<u64>,
+    origin: &str,
+) -> Result<(u32, u32), ConfigError> {
+    let bounded = |key, found: Option<u64>, default| {
+        let Some(found) = found else {
+            return Ok(default);
+        };
+        match u32::try_from(found) {
+            Ok(number) if WAITING.contains(&number) => Ok(number),
+            Ok(_) | Err(_) => Err(ConfigError::WaitingLimit {
+                origin: origin.to_owned(),
+                key,
+                found,
+            }),
+        }
+    };
+    let max_waiting = bounded("max_waiting", in_all, WAITING_DEFAULT)?;
+    let max_waiting_per_requester = bounded(
+        "max_waiting_per_requester",
+        per_requester,
+        WAITING_PER_REQUESTER_DEFAULT,
+    )?;
+    if max_waiting_per_requester > max_waiting {
+        return Err(ConfigError::WaitingLimitsCrossed {
+            origin: origin.to_owned(),
+            max_waiting,
+            max_waiting_per_requester,
+        });
+    }
+    Ok((max_waiting, max_waiting_per_requester))
 }
 
 fn reviewers(found: Vec<String>, at: &Place<'_>) -> Result<Vec<String>, ConfigError> {
@@ -224,6 +278,8 @@ mod wire {
         pub(super) listeners: Vec<Listener>,
         pub(super) approval_rules: Vec<ApprovalRule>,
         pub(super) processing_ttl_sec: Option<u64>,
+        pub(super) max_waiting: Option<u64>,
+        pub(super) max_waiting_per_requester: Option<u64>,
     }
 
     #[derive(Deserialize)]

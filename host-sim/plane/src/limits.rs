@@ -32,6 +32,16 @@ pub(crate) const PROCESSING_TTL_SEC: RangeInclusive<u32> = 60..=604_800;
 /// The same where `plane.yaml` says nothing: longer than a gate lets its calls take, and than most routes do.
 pub(crate) const PROCESSING_TTL_SEC_DEFAULT: u32 = 3_600;
 
+/// What `plane.yaml` may say of how many reviews may wait, of one requester and in all. They are counted at each filing,
+/// and above the most that would hold up every other one.
+pub(crate) const WAITING: RangeInclusive<u32> = 1..=100_000;
+
+/// How many may wait in all where `plane.yaml` says nothing: far more than people look through, and no burden to count.
+pub(crate) const WAITING_DEFAULT: u32 = 5_000;
+
+/// The same of one requester: a fifth of them, so that one alone does not fill the list.
+pub(crate) const WAITING_PER_REQUESTER_DEFAULT: u32 = 1_000;
+
 /// Bytes of an unknown word that are told back to whoever sent it.
 pub(crate) const WORD_SHOWN_MAX_BYTES: usize = 64;
 

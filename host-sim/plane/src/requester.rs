@@ -1,5 +1,8 @@
-//! Owns who asked, as far as it is shown: reading it leniently and cleaning it (contract 1.4). The Sidecar API reads it
-//! once when a statement is filed. Nothing may decide or match by it: it is the caller's own word.
+//! Owns who asked, as far as it is shown: reading it leniently and cleaning it (contract 1.4), and whom a filing counts
+//! against. The Sidecar API reads it once when a statement is filed. Nothing may release or match by it: it is the
+//! caller's own word.
+
+use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +11,7 @@ use crate::{
     render,
 };
 
-/// Who asked, for display only.
+/// Who asked, for display and for the count of what waits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Requester {
     pub(crate) subject: String,
@@ -52,6 +55,28 @@ impl Requester {
         })
     }
 
+    /// One text for each caller: the name it goes by with how that was known, or else the address it comes from. The port
+    /// of an address is another one for each connection.
+    fn caller(&self) -> String {
+        let Self {
+            subject,
+            email,
+            peer_addr,
+            method,
+        } = self;
+        if !subject.is_empty() {
+            format!("subject:{method}:{subject}")
+        } else if !email.is_empty() {
+            format!("email:{method}:{email}")
+        } else if let Ok(socket) = peer_addr.parse::<SocketAddr>() {
+            format!("peer:{}", socket.ip())
+        } else if let Ok(ip) = peer_addr.parse::<IpAddr>() {
+            format!("peer:{ip}")
+        } else {
+            format!("peer:{peer_addr}")
+        }
+    }
+
     /// The same, safe to look at.
     pub(crate) fn shown(&self) -> Self {
         Self {
@@ -61,6 +86,11 @@ impl Requester {
             method: self.method.clone(),
         }
     }
+}
+
+/// Whom a filing counts against. Those that name nobody are one caller together.
+pub(crate) fn caller(requester: Option<&Requester>) -> String {
+    requester.map_or_else(|| "anonymous".to_owned(), Requester::caller)
 }
 
 fn bounded(value: Option<String>) -> String {
@@ -157,6 +187,35 @@ mod tests {
             method_of(&format!(r#"{{"email":"e","method":"{long}"}}"#)).as_deref(),
             Some("unrecognized")
         );
+    }
+
+    #[test]
+    fn a_caller_is_its_name_with_the_method_or_its_address_without_the_port() {
+        let table = [
+            (
+                r#"{"subject":"ann","email":"a@x","peer_addr":"10.0.0.1:5","method":"m"}"#,
+                "subject:m:ann",
+            ),
+            (r#"{"subject":"m:ann","method":"x"}"#, "subject:x:m:ann"),
+            (
+                r#"{"email":"a@x","peer_addr":"10.0.0.1:5"}"#,
+                "email:unspecified:a@x",
+            ),
+            (r#"{"peer_addr":"10.0.0.1:5"}"#, "peer:10.0.0.1"),
+            (r#"{"peer_addr":"10.0.0.1"}"#, "peer:10.0.0.1"),
+            (r#"{"peer_addr":"[2001:db8::1]:65535"}"#, "peer:2001:db8::1"),
+            (r#"{"peer_addr":"2001:db8::1"}"#, "peer:2001:db8::1"),
+            (r#"{"peer_addr":"/run/agent.sock"}"#, "peer:/run/agent.sock"),
+            (
+                r#"{"subject":"10.0.0.1","method":"peer_address"}"#,
+                "subject:peer_address:10.0.0.1",
+            ),
+            ("{}", "anonymous"),
+            ("1", "anonymous"),
+        ];
+        for (requester, expected) in table {
+            assert_eq!(caller(read(requester).as_ref()), expected, "{requester}");
+        }
     }
 
     #[test]

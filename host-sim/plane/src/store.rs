@@ -6,6 +6,7 @@
 //! - every step of a life is one conditional write, and the count of rows it changed says who won;
 //! - a deadline is compared inside that write, with the time read after the database was ours;
 //! - each approval has at most one release in flight, and a word about another one settles nothing;
+//! - no more reviews wait than the caps allow, of one caller and in all;
 //! - reading changes nothing; what has lapsed reads as expired;
 //! - what was answered is on the disk.
 
@@ -33,6 +34,14 @@ pub(crate) struct Filing {
     pub(crate) pending_ttl_sec: Option<u32>,
     pub(crate) approval_ttl_sec: Option<u32>,
     pub(crate) spend_on: SpendOn,
+    pub(crate) caps: WaitingCaps,
+}
+
+/// How many reviews may wait for a person: pending ones within their deadline.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WaitingCaps {
+    pub(crate) in_all: u32,
+    pub(crate) per_caller: u32,
 }
 
 /// What uses an approval up.
@@ -97,6 +106,24 @@ pub(crate) struct Review {
 pub(crate) struct Group {
     pub(crate) id: Uuid,
     pub(crate) name: String,
+}
+
+/// What came of a filing.
+#[derive(Debug)]
+pub(crate) enum Filed {
+    /// As it stands now.
+    Asked(Box<Asked>),
+    /// A new review would wait beyond a cap; there is none.
+    Refused(Full),
+}
+
+/// The cap that a new review would go beyond.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Full {
+    /// The one of all callers together.
+    InAll,
+    /// The one of whoever asks.
+    OfCaller,
 }
 
 /// The answer to a filing or a claim.

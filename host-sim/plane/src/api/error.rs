@@ -15,7 +15,7 @@ use crate::{
         BODY_MAX_BYTES, LIST_LIMIT, NAME_MAX_BYTES, REJECTION_REASON_MAX_BYTES,
         STATEMENT_MAX_BYTES, WORD_SHOWN_MAX_BYTES,
     },
-    store::StoreError,
+    store::{Full, StoreError},
 };
 
 /// Why a request was not served.
@@ -71,6 +71,13 @@ pub(super) enum ApiError {
     ReviewNotFound,
     /// A statement over its bound.
     StatementTooLarge,
+    /// A new review beyond a cap on those that wait.
+    TooManyWaiting {
+        /// Which one.
+        full: Full,
+        /// How many may wait.
+        cap: u32,
+    },
     /// A word that a field does not have.
     UnknownWord {
         /// Which field.
@@ -121,6 +128,7 @@ impl ApiError {
             }
             Self::BodyTooLarge | Self::StatementTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::NotAuthorised { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::TooManyWaiting { .. } => StatusCode::TOO_MANY_REQUESTS,
             Self::Internal { .. } => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -193,6 +201,18 @@ impl ApiError {
             Self::StatementTooLarge => {
                 format!("statement is larger than {STATEMENT_MAX_BYTES} bytes")
             }
+            Self::TooManyWaiting {
+                full: Full::InAll,
+                cap,
+            } => format!(
+                "too many approval requests are waiting for a decision: there may be {cap} in all"
+            ),
+            Self::TooManyWaiting {
+                full: Full::OfCaller,
+                cap,
+            } => format!(
+                "too many approval requests of this requester are waiting for a decision: there may be {cap}"
+            ),
             Self::UnknownWord {
                 field,
                 allowed,

@@ -22,8 +22,8 @@ use super::{
 use crate::{
     config::PlaneConfig,
     limits::{NAME_MAX_BYTES, STATEMENT_MAX_BYTES},
-    requester::Requester,
-    store::{Asked, Filing, Outcome, Review, SpendOn, Statement},
+    requester::{Requester, caller},
+    store::{Asked, Filed, Filing, Full, Outcome, Review, SpendOn, Statement, WaitingCaps},
 };
 
 /// `POST /api/sidecars/reviews`
@@ -33,7 +33,7 @@ pub(super) async fn file(
     received: Received,
 ) -> Result<(StatusCode, Json<AskedBody>), ApiError> {
     let filing = filing(&body::bytes(received)?, &api.config)?;
-    let asked = api
+    let filed = api
         .store
         .file(&filing)
         .await
@@ -41,6 +41,10 @@ pub(super) async fn file(
             doing: "creating sidecar review",
             cause,
         })?;
+    let asked = match filed {
+        Filed::Asked(asked) => *asked,
+        Filed::Refused(full) => return Err(too_many_waiting(full, &filing)),
+    };
     log(&asked);
     let code = match asked.outcome {
         Outcome::Filed => StatusCode::CREATED,
@@ -152,7 +156,26 @@ fn filing(body: &[u8], config: &PlaneConfig) -> Result<Filing, ApiError> {
         listener_name,
         approval_rule,
         spend_on,
+        caps: WaitingCaps {
+            in_all: config.max_waiting(),
+            per_caller: config.max_waiting_per_requester(),
+        },
     })
+}
+
+/// The answer to one review too many, and its line in the log.
+fn too_many_waiting(full: Full, filing: &Filing) -> ApiError {
+    let (cap, key) = match full {
+        Full::InAll => (filing.caps.in_all, "max_waiting"),
+        Full::OfCaller => (filing.caps.per_caller, "max_waiting_per_requester"),
+    };
+    tracing::warn!(
+        listener = filing.listener_name,
+        rule = filing.approval_rule,
+        caller = ?caller(filing.requester.as_ref()),
+        "filing refused: {key} is {cap}, and as many wait"
+    );
+    ApiError::TooManyWaiting { full, cap }
 }
 
 /// What uses the approval up, should this very request be released on it.

@@ -56,7 +56,8 @@ pub enum ConfigError {
     /// Not YAML, or not the keys and types of this file.
     #[error(
         "{origin}: {problem}\nhint: the file has two lists: listeners (name, approval_rules) and approval_rules (name, \
-         reviewers, pending_ttl_sec, approval_ttl_sec), and may have the number processing_ttl_sec"
+         reviewers, pending_ttl_sec, approval_ttl_sec), and may have the numbers processing_ttl_sec, max_waiting and \
+         max_waiting_per_requester"
     )]
     Syntax {
         /// The file.
@@ -91,6 +92,32 @@ pub enum ConfigError {
         found: String,
         /// The rules of this file.
         known: Vec<String>,
+    },
+    /// A number of reviews that may wait, out of its range.
+    #[error(
+        "{origin}: {key} is {found}; allowed: 1 to 100000\nhint: take what people can look through; leave the key out \
+         for its default"
+    )]
+    WaitingLimit {
+        /// The file.
+        origin: String,
+        /// The place in it.
+        key: &'static str,
+        /// What stands there.
+        found: u64,
+    },
+    /// More of one requester than of all of them.
+    #[error(
+        "{origin}: max_waiting_per_requester is {max_waiting_per_requester} and max_waiting is {max_waiting}; allowed: at \
+         most max_waiting\nhint: set both; without the key the one is 1000 and the other 5000"
+    )]
+    WaitingLimitsCrossed {
+        /// The file.
+        origin: String,
+        /// What stands there, or the default.
+        max_waiting: u32,
+        /// The same.
+        max_waiting_per_requester: u32,
     },
 }
 

@@ -200,6 +200,57 @@ fn the_time_limit_of_a_flight_is_read_bounded_and_has_a_default() {
 }
 
 #[test]
+fn the_limits_of_what_waits_are_read_bounded_and_have_defaults() {
+    let with = |lines: &str| format!("listeners: []\napproval_rules: []\n{lines}\n");
+    for (lines, in_all, per_requester) in [
+        ("", 5_000, 1_000),
+        ("max_waiting: 1000", 1_000, 1_000),
+        ("max_waiting_per_requester: 1", 5_000, 1),
+        ("max_waiting: 1\nmax_waiting_per_requester: 1", 1, 1),
+        (
+            "max_waiting: 100000\nmax_waiting_per_requester: 100000",
+            100_000,
+            100_000,
+        ),
+    ] {
+        let config = PlaneConfig::parse(&with(lines), "plane.yaml").expect("a good file");
+        assert_eq!(
+            (config.max_waiting(), config.max_waiting_per_requester()),
+            (in_all, per_requester),
+            "{lines}"
+        );
+    }
+    for key in ["max_waiting", "max_waiting_per_requester"] {
+        for number in [0_u64, 100_001, u64::MAX] {
+            assert_eq!(
+                problem(&with(&format!("{key}: {number}"))),
+                format!(
+                    "plane.yaml: {key} is {number}; allowed: 1 to 100000\nhint: take what people can look through; leave \
+                     the key out for its default"
+                )
+            );
+        }
+    }
+}
+
+#[test]
+fn err_more_of_one_requester_than_of_all() {
+    for (lines, in_all, per_requester) in [
+        ("max_waiting: 999", 999, 1_000),
+        ("max_waiting_per_requester: 5001", 5_000, 5_001),
+        ("max_waiting: 2\nmax_waiting_per_requester: 3", 2, 3),
+    ] {
+        assert_eq!(
+            problem(&format!("listeners: []\napproval_rules: []\n{lines}\n")),
+            format!(
+                "plane.yaml: max_waiting_per_requester is {per_requester} and max_waiting is {in_all}; allowed: at most \
+                 max_waiting\nhint: set both; without the key the one is 1000 and the other 5000"
+            )
+        );
+    }
+}
+
+#[test]
 fn an_unknown_key_is_named() {
     let text = problem("listeners: []\napproval_rules: []\nlistener: 1");
     assert!(text.contains("listener"), "{text}");

@@ -11,6 +11,7 @@ mod credentials;
 mod releases;
 mod rows;
 mod sidecars;
+mod waiting;
 
 use std::{io, os::unix::fs::OpenOptionsExt, path::Path, sync::Arc};
 
@@ -29,7 +30,8 @@ use crate::{
     clock::{Clock, Timestamp},
     lifecycle::{Decision, OnFiling, Status},
     limits::{DATABASE_BUSY, DATABASE_TURN, FILING_ATTEMPTS, READERS},
-    store::{Asked, Decided, Dossier, Filing, Group, Outcome, Review, StoreError},
+    requester::caller,
+    store::{Asked, Decided, Dossier, Filed, Filing, Group, Outcome, Review, StoreError},
 };
 
 /// The database of one plane.
@@ -73,15 +75,20 @@ impl SqliteStore {
         self.writer.close().await;
     }
 
-    /// Files a statement, or answers the live review that it has: spends its approval, or says that it waits.
-    pub(crate) async fn file(&self, filing: &Filing) -> Result<Asked, StoreError> {
+    /// Files a statement, or answers the live review that it has: spends its approval, or says that it waits. Only a new
+    /// review can be one too many.
+    pub(crate) async fn file(&self, filing: &Filing) -> Result<Filed, StoreError> {
         let sha256 = filing.statement.sha256();
         for _ in 0..FILING_ATTEMPTS {
             let mut tx = self.begin().await?;
             match self.file_once(&mut tx, filing, &sha256).await {
-                Ok(asked) => {
+                Ok(filed @ Filed::Asked(_)) => {
                     tx.commit().await?;
-                    return Ok(asked);
+                    return Ok(filed);
+                }
+                Ok(refused @ Filed::Refused(_)) => {
+                    tx.rollback().await?;
+                    return Ok(refused);
                 }
                 // Under the write lock nobody can file in between; a database without such a lock can lose here.
                 Err(StoreError::Database(sqlx::Error::Database(cause)))
@@ -100,25 +107,30 @@ impl SqliteStore {
         tx: &mut Tx,
         filing: &Filing,
         sha256: &str,
-    ) -> Result<Asked, StoreError> {
+    ) -> Result<Filed, StoreError> {
         let now = self.clock.now();
-        let Some(live) = live_review(tx, filing, sha256, now).await? else {
-            return insert(tx, filing, sha256, now).await;
-        };
-        match live.status.on_filing() {
-            OnFiling::Wait => standing(tx, live).await,
-            OnFiling::Spend => release(tx, live.id, filing.spend_on, now)
+        let live = live_review(tx, filing, sha256, now).await?;
+        let asked = match live.map(|live| (live.status.on_filing(), live)) {
+            Some((OnFiling::Wait, live)) => standing(tx, live).await?,
+            Some((OnFiling::Spend, live)) => release(tx, live.id, filing.spend_on, now)
                 .await?
-                .ok_or(StoreError::Foreign { what: "review" }),
-            OnFiling::FileAnew => {
-                write_down(tx, live.seq, now).await?;
-                let filed = insert(tx, filing, sha256, now).await?;
-                Ok(Asked {
-                    lapsed: Some((live.id, live.status)),
-                    ..filed
-                })
+                .ok_or(StoreError::Foreign { what: "review" })?,
+            anew @ (None | Some((OnFiling::FileAnew, _))) => {
+                let caller = caller(filing.requester.as_ref());
+                if let Some(full) = waiting::full(tx, &caller, filing.caps, now).await? {
+                    return Ok(Filed::Refused(full));
+                }
+                let lapsed = anew.map(|(_, lapsed)| lapsed);
+                if let Some(lapsed) = &lapsed {
+                    write_down(tx, lapsed.seq, now).await?;
+                }
+                Asked {
+                    lapsed: lapsed.map(|lapsed| (lapsed.id, lapsed.status)),
+                    ..insert(tx, filing, &caller, sha256, now).await?
+                }
             }
-        }
+        };
+        Ok(Filed::Asked(Box::new(asked)))
     }
 
     /// Takes a person's decision, if the review still waits for that one.
@@ -247,6 +259,7 @@ async fn live_review(
 async fn insert(
     tx: &mut Tx,
     filing: &Filing,
+    caller: &str,
     sha256: &str,
     now: Timestamp,
 ) -> Result<Asked, StoreError> {
@@ -270,7 +283,7 @@ async fn insert(
     let seq = sqlx::query(
         "INSERT INTO reviews (id, session, listener_name, approval_rule, statement, statement_sha256, status, \
          created_at, expires_at, approval_ttl_sec, requester_subject, requester_email, requester_peer_addr, \
-         requester_method) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+         requester_method, caller) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     )
     .bind(filed.id.to_string())
     .bind(filed.session.to_string())
@@ -286,6 +299,7 @@ async fn insert(
     .bind(requester.map(|who| who.email.as_str()))
     .bind(requester.map(|who| who.peer_addr.as_str()))
     .bind(requester.map(|who| who.method.as_str()))
+    .bind(caller)
     .execute(&mut **tx)
     .await?
     .last_insert_rowid();

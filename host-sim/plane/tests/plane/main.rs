@@ -12,3 +12,4 @@ mod reading;
 mod scene;
 mod settling;
 mod tokens;
+mod waiting;

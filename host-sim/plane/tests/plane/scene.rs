@@ -13,7 +13,7 @@ use axum::{
     http::{HeaderValue, Method, Request, StatusCode},
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
-use host_sim_plane::{ManualClock, Plane, PlaneConfig, Timestamp};
+use host_sim_plane::{Clock, ManualClock, Plane, PlaneConfig, Timestamp};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
@@ -56,31 +56,48 @@ pub struct Scene {
     pub router: Router,
     pub clock: Arc<ManualClock>,
     pub dir: PathBuf,
+    config: String,
 }
 
 impl Scene {
     pub async fn new() -> Self {
-        let name = uuid::Uuid::new_v4().simple();
-        let dir = std::env::temp_dir().join(format!("plane-{name}"));
-        Self::at(dir, Timestamp::from_unix_sec(1_700_000_000)).await
+        Self::configured("").await
     }
 
     pub async fn at(dir: PathBuf, now: Timestamp) -> Self {
+        Self::with(dir, now, CONFIG.to_owned()).await
+    }
+
+    /// A plane with more lines in its configuration.
+    pub async fn configured(lines: &str) -> Self {
+        let name = uuid::Uuid::new_v4().simple();
+        let dir = std::env::temp_dir().join(format!("plane-{name}"));
+        let now = Timestamp::from_unix_sec(1_700_000_000);
+        Self::with(dir, now, format!("{CONFIG}{lines}")).await
+    }
+
+    /// Another plane on the same data.
+    pub async fn beside(&self) -> Self {
+        Self::with(self.dir.clone(), self.clock.now(), self.config.clone()).await
+    }
+
+    async fn with(dir: PathBuf, now: Timestamp, config: String) -> Self {
         log();
         let clock = Arc::new(ManualClock::new(now));
-        let plane = open(&dir, clock.clone()).await;
+        let plane = open_with(&dir, clock.clone(), &config).await;
         Self {
             router: plane.router(),
             plane,
             clock,
             dir,
+            config,
         }
     }
 
     /// The same plane after a stop and a start.
     pub async fn restart(&mut self) {
         self.plane.close().await;
-        self.plane = open(&self.dir, self.clock.clone()).await;
+        self.plane = open_with(&self.dir, self.clock.clone(), &self.config).await;
         self.router = self.plane.router();
     }
 
@@ -346,7 +363,11 @@ pub fn filing(listener: &str, rule: &str, statement: &[u8]) -> Value {
 }
 
 pub async fn open(dir: &Path, clock: Arc<ManualClock>) -> Plane {
-    let config = PlaneConfig::parse(CONFIG, "plane.yaml").expect("a good configuration");
+    open_with(dir, clock, CONFIG).await
+}
+
+async fn open_with(dir: &Path, clock: Arc<ManualClock>, config: &str) -> Plane {
+    let config = PlaneConfig::parse(config, "plane.yaml").expect("a good configuration");
     Plane::open_with_clock(dir, config, clock)
         .await
         .expect("a plane")

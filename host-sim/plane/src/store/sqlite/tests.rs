@@ -7,7 +7,8 @@ use super::*;
 use crate::{
     clock::ManualClock,
     lifecycle::{Deadlines, Settlement},
-    store::{Settled, SpendOn, Statement},
+    requester::Requester,
+    store::{Full, Settled, SpendOn, Statement, WaitingCaps},
 };
 
 const NOW: i64 = 1_000_000;
@@ -38,6 +39,7 @@ impl Scene {
         let filed = insert(
             &mut tx,
             &filing(&name),
+            ANONYMOUS,
             &"0".repeat(64),
             Timestamp::from_unix_sec(NOW),
         )
@@ -83,8 +85,14 @@ fn filing(listener_name: &str) -> Filing {
         pending_ttl_sec: None,
         approval_ttl_sec: Some(60),
         spend_on: SpendOn::Release,
+        caps: WaitingCaps {
+            in_all: 100,
+            per_caller: 100,
+        },
     }
 }
+
+const ANONYMOUS: &str = "anonymous";
 
 /// A flight always has a deadline; the database sees to that.
 fn settle_by(deadline: Option<i64>) -> i64 {
@@ -268,22 +276,69 @@ async fn the_database_itself_refuses_a_flight_without_an_end() {
     }
 }
 
+/// The steps of a query that touch reviews.
+async fn plan(scene: &Scene, query: &str) -> Vec<String> {
+    sqlx::query(sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {query}")))
+        .bind(200)
+        .bind(NOW)
+        .bind("APPROVED")
+        .fetch_all(&scene.store.readers)
+        .await
+        .expect("plan")
+        .iter()
+        .map(|row| sqlx::Row::get(row, "detail"))
+        .filter(|step: &String| step.contains(" reviews"))
+        .collect()
+}
+
+#[tokio::test]
+async fn what_waits_is_counted_by_ranges_of_an_index() {
+    let scene = Scene::new().await;
+    for (query, index, range) in [
+        (
+            waiting::OF_CALLER,
+            "reviews_waiting_of_caller",
+            "caller=? AND ",
+        ),
+        (waiting::IN_ALL, "reviews_waiting", ""),
+    ] {
+        let expected = ["expires_at=?", "expires_at>?"]
+            .map(|part| format!("SEARCH reviews USING COVERING INDEX {index} ({range}{part})"));
+        assert_eq!(plan(&scene, query).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn only_what_reads_pending_counts_as_waiting() {
+    let scene = Scene::new().await;
+    let now = Timestamp::from_unix_sec(NOW);
+    let mut waiting = 0;
+    for (stored, deadline, reads) in cases() {
+        scene.row(stored, deadline).await;
+        waiting += u32::from(reads == Status::Pending);
+        let mut tx = scene.store.begin().await.expect("begin");
+        for (in_all, per_caller, caller, expected) in [
+            (waiting, 100, ANONYMOUS, Some(Full::InAll)),
+            (waiting + 1, 100, ANONYMOUS, None),
+            (100, waiting, ANONYMOUS, Some(Full::OfCaller)),
+            (100, waiting + 1, ANONYMOUS, None),
+            (waiting, waiting, ANONYMOUS, Some(Full::OfCaller)),
+            (waiting, 1, "peer:10.0.0.1", Some(Full::InAll)),
+            (100, 1, "peer:10.0.0.1", None),
+        ] {
+            let caps = WaitingCaps { in_all, per_caller };
+            let full = waiting::full(&mut tx, caller, caps, now).await;
+            assert_eq!(full.expect("count"), expected, "{stored} {deadline:?}");
+        }
+    }
+    assert_eq!(waiting, 2);
+}
+
 #[tokio::test]
 async fn a_list_never_walks_through_the_table() {
     let scene = Scene::new().await;
     for (query, steps) in [(rows::LISTED, 1), (rows::LISTED_BY_STATUS, 5)] {
-        let plan: Vec<String> =
-            sqlx::query(sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {query}")))
-                .bind(200)
-                .bind(NOW)
-                .bind("APPROVED")
-                .fetch_all(&scene.store.readers)
-                .await
-                .expect("plan")
-                .iter()
-                .map(|row| sqlx::Row::get(row, "detail"))
-                .filter(|step: &String| step.contains(" reviews"))
-                .collect();
+        let plan = plan(&scene, query).await;
         assert_eq!(plan.len(), steps, "{plan:#?}");
         assert!(
             plan.iter()
@@ -293,20 +348,75 @@ async fn a_list_never_walks_through_the_table() {
     }
 }
 
-#[tokio::test]
-async fn a_database_of_the_first_version_opens_with_all_it_holds() {
-    let dir = std::env::temp_dir().join(format!("plane-store-{}", Uuid::new_v4().simple()));
-    std::fs::create_dir(&dir).expect("create a directory");
+/// A database as an older version left it, after so many migrations.
+async fn older(dir: &Path, migrations: usize) -> SqlitePool {
+    std::fs::create_dir(dir).expect("create a directory");
     let path = dir.join("db");
     create_private(&path).expect("create");
     let old = SqlitePool::connect_with(SqliteConnectOptions::new().filename(&path))
         .await
         .expect("open");
-    let first = sqlx::migrate!().iter().take(1).cloned().collect();
+    let first = sqlx::migrate!().iter().take(migrations).cloned().collect();
     sqlx::migrate::Migrator::with_migrations(first)
         .run(&old)
         .await
         .expect("the first tables");
+    old
+}
+
+#[tokio::test]
+async fn what_waited_before_the_caps_counts_against_its_caller() {
+    let dir = std::env::temp_dir().join(format!("plane-store-{}", Uuid::new_v4().simple()));
+    let old = older(&dir, 3).await;
+    let requesters = [
+        r#"{"subject":"ann","email":"a@x","peer_addr":"10.0.0.1:5","method":"identity_header"}"#,
+        r#"{"email":"a@x","peer_addr":"10.0.0.1:5"}"#,
+        r#"{"peer_addr":"10.0.0.1:5123"}"#,
+        r#"{"peer_addr":"10.0.0.1"}"#,
+        r#"{"peer_addr":"[2001:db8::1]:5123"}"#,
+        r#"{"peer_addr":"2001:db8::1"}"#,
+        r#"{"peer_addr":"/run/agent.sock"}"#,
+        "{}",
+    ];
+    for (n, text) in requesters.iter().enumerate() {
+        let who = Requester::read(format!(r#"{{"requester":{text}}}"#).as_bytes());
+        let who = who.as_ref();
+        sqlx::query(
+            "INSERT INTO reviews (id, session, listener_name, approval_rule, statement, statement_sha256, status, \
+             created_at, requester_subject, requester_email, requester_peer_addr, requester_method) \
+             VALUES (?1, ?1, ?1, 'rule', x'00', ?2, 'PENDING', 1, ?3, ?4, ?5, ?6)",
+        )
+        .bind(n.to_string())
+        .bind("0".repeat(64))
+        .bind(who.map(|who| who.subject.as_str()))
+        .bind(who.map(|who| who.email.as_str()))
+        .bind(who.map(|who| who.peer_addr.as_str()))
+        .bind(who.map(|who| who.method.as_str()))
+        .execute(&old)
+        .await
+        .expect("insert");
+    }
+    old.close().await;
+    let clock = Arc::new(ManualClock::new(Timestamp::from_unix_sec(NOW)));
+    let store = SqliteStore::open(&dir.join("db"), clock)
+        .await
+        .expect("open");
+    let found: Vec<String> = sqlx::query_scalar("SELECT caller FROM reviews ORDER BY seq")
+        .fetch_all(&store.readers)
+        .await
+        .expect("read");
+    let expected = requesters.map(|text| {
+        caller(Requester::read(format!(r#"{{"requester":{text}}}"#).as_bytes()).as_ref())
+    });
+    assert_eq!(found, expected);
+    store.close().await;
+    std::fs::remove_dir_all(&dir).expect("clean up");
+}
+
+#[tokio::test]
+async fn a_database_of_the_first_version_opens_with_all_it_holds() {
+    let dir = std::env::temp_dir().join(format!("plane-store-{}", Uuid::new_v4().simple()));
+    let old = older(&dir, 1).await;
     let ids: Vec<Uuid> = Status::ALL.iter().map(|_| Uuid::new_v4()).collect();
     for (n, (status, id)) in Status::ALL.iter().zip(&ids).enumerate() {
         sqlx::query(
@@ -324,7 +434,9 @@ async fn a_database_of_the_first_version_opens_with_all_it_holds() {
     }
     old.close().await;
     let clock = Arc::new(ManualClock::new(Timestamp::from_unix_sec(NOW)));
-    let store = SqliteStore::open(&path, clock).await.expect("open");
+    let store = SqliteStore::open(&dir.join("db"), clock)
+        .await
+        .expect("open");
     for (status, id) in Status::ALL.into_iter().zip(ids) {
         let found = store.review(id).await.expect("read").expect("there");
         let expected = if status == Status::Processing {
@@ -344,10 +456,10 @@ async fn the_database_itself_refuses_a_second_live_review() {
     let mut tx = scene.store.begin().await.expect("begin");
     let now = Timestamp::from_unix_sec(NOW);
     let hash = "0".repeat(64);
-    insert(&mut tx, &filing("lane"), &hash, now)
+    insert(&mut tx, &filing("lane"), ANONYMOUS, &hash, now)
         .await
         .expect("the first");
-    let second = insert(&mut tx, &filing("lane"), &hash, now).await;
+    let second = insert(&mut tx, &filing("lane"), ANONYMOUS, &hash, now).await;
     assert!(
         matches!(second, Err(StoreError::Database(sqlx::Error::Database(cause))) if cause.is_unique_violation())
     );
