@@ -49,6 +49,8 @@ pub enum Reason {
     NotFiled,
     /// A query credential cannot be bound to the approval.
     RedactionKeyMissing,
+    /// The Control Plane lets no more approval requests wait.
+    TooManyWaiting,
     /// An upgrade or CONNECT under a holding rule.
     Upgrade,
 }
@@ -101,6 +103,7 @@ impl Denial {
             | Reason::NoApprovalRule
             | Reason::NotFiled
             | Reason::RedactionKeyMissing
+            | Reason::TooManyWaiting
             | Reason::Upgrade => None,
         }
     }
@@ -154,6 +157,9 @@ impl Denial {
             Reason::RedactionKeyMissing => format!(
                 "{message}: a query parameter carries a credential that this gate cannot bind to an approval; send it in a header"
             ),
+            Reason::TooManyWaiting => format!(
+                "{message}: too many approval requests are waiting for a decision; wait until some of them are decided"
+            ),
             Reason::Upgrade => {
                 format!(
                     "{message}: a connection upgrade cannot be approved, because what follows it cannot be read"
@@ -187,6 +193,7 @@ impl Denial {
             Reason::NoApprovalRule => Counter::RefusedNoApprovalRule,
             Reason::NotFiled => Counter::RefusedPlaneFault,
             Reason::RedactionKeyMissing => Counter::RefusedRedactionKey,
+            Reason::TooManyWaiting => Counter::RefusedTooManyWaiting,
             Reason::Upgrade => Counter::RefusedUpgrade,
         }
     }
@@ -214,6 +221,7 @@ impl Denial {
             Reason::NoApprovalRule => "no_approval_rule",
             Reason::NotFiled => "plane_fault",
             Reason::RedactionKeyMissing => "redaction_key",
+            Reason::TooManyWaiting => "too_many_waiting",
             Reason::Upgrade => "upgrade",
         }
     }

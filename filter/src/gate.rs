@@ -322,7 +322,14 @@ impl Gate {
                 effects.extend(is_new.then_some(Effect::Count(Counter::Filed)));
                 effects
             }
-            Outcome::Failed(fault) => self.refuse(listener, Reason::NotFiled, Some(&fault)),
+            Outcome::Failed(fault) => {
+                let reason = if fault.says_too_many_wait() {
+                    Reason::TooManyWaiting
+                } else {
+                    Reason::NotFiled
+                };
+                self.refuse(listener, reason, Some(&fault))
+            }
         }
     }
 

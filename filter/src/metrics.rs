@@ -8,7 +8,7 @@ pub enum PlaneFailure {
     BadAnswer,
     /// The credential was not taken.
     Credential,
-    /// The plane said no: an unknown rule, a statement too large, a fault of its own.
+    /// The plane said no: an unknown rule, a statement too large, too many that wait, a fault of its own.
     Refused,
     /// No answer in time.
     TimedOut,
@@ -67,6 +67,8 @@ pub enum Counter {
     RefusedMalformed,
     /// A refusal because the Control Plane could not be asked or gave no answer that can be trusted.
     RefusedPlaneFault,
+    /// A refusal because the Control Plane lets no more approval requests wait.
+    RefusedTooManyWaiting,
     /// A refusal of an upgrade or CONNECT that a rule would hold: what follows it cannot be read.
     RefusedUpgrade,
     /// A refusal because a query secret cannot be bound to the approval without a key.
@@ -93,7 +95,7 @@ pub enum Counter {
 
 impl Counter {
     /// All counters, in the order of their declaration.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 34] = [
         Self::Passed,
         Self::Abandoned,
         Self::Filed,
@@ -116,6 +118,7 @@ impl Counter {
         Self::RefusedNoApprovalRule,
         Self::RefusedMalformed,
         Self::RefusedPlaneFault,
+        Self::RefusedTooManyWaiting,
         Self::RefusedUpgrade,
         Self::RefusedRedactionKey,
         Self::ReservedPathAnswered,
@@ -168,6 +171,7 @@ impl Counter {
             Self::RefusedNoApprovalRule => "hoop_filter_refused_no_approval_rule_total",
             Self::RefusedMalformed => "hoop_filter_refused_malformed_total",
             Self::RefusedPlaneFault => "hoop_filter_refused_plane_fault_total",
+            Self::RefusedTooManyWaiting => "hoop_filter_refused_too_many_waiting_total",
             Self::RefusedUpgrade => "hoop_filter_refused_upgrade_total",
             Self::RefusedRedactionKey => "hoop_filter_refused_redaction_key_total",
             Self::ReservedPathAnswered => "hoop_filter_reserved_path_answered_total",

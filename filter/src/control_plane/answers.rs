@@ -98,7 +98,7 @@ pub enum PlaneFault {
     OtherApproval,
     /// A status that is no answer to this call; with the plane's own words where it gave some. Envoy itself answers 503
     /// for a plane that is down and 504 for one that is late.
-    #[error("answered with status {status}{}{}", quoted(.message.as_deref()), remedy(*.status))]
+    #[error("answered with status {status}{}{}", quoted(.message.as_deref()), remedy(*.status, .message.is_some()))]
     Status {
         /// The status code.
         status: u16,
@@ -119,6 +119,19 @@ impl PlaneFault {
             .ok()
             .and_then(|entries| text(&entries, "message").map(cleaned));
         Self::Status { status, message }
+    }
+
+    /// Whether it is the plane's own word that no more approval requests may wait. The 429 of a proxy in between has no
+    /// message, and says nothing about them.
+    #[must_use]
+    pub const fn says_too_many_wait(&self) -> bool {
+        matches!(
+            self,
+            Self::Status {
+                status: 429,
+                message: Some(_)
+            }
+        )
     }
 
     /// What kind it is. Envoy answers 503 and 504 as text for a plane that is down or late; the plane's own are JSON.
@@ -148,11 +161,15 @@ impl PlaneFault {
 }
 
 /// What the operator can do about a status.
-const fn remedy(status: u16) -> &'static str {
+const fn remedy(status: u16, is_own_word: bool) -> &'static str {
     match status {
         401 | 403 => "; hint: check the sidecar token that Envoy was started with",
         413 => "; hint: the statement is larger than the plane takes, lower max_body_bytes",
         422 => "; hint: the plane must know this listener_name and approval_rule",
+        429 if is_own_word => {
+            "; hint: decide some of the requests that wait, or see to the client that files them; the local plane's limits are \
+             max_waiting and max_waiting_per_requester"
+        }
         503 | 504 => {
             "; hint: Envoy answers so for a plane that is down or late, check its cluster and control_plane.timeout_ms"
         }

@@ -62,6 +62,7 @@ impl Denial {
             | Reason::NoApprovalRule
             | Reason::NotFiled
             | Reason::RedactionKeyMissing
+            | Reason::TooManyWaiting
             | Reason::Upgrade => 403,
         }
     }
@@ -183,6 +184,25 @@ mod tests {
             format!(
                 "held: still waiting for approval after 30m0s; run the statement again once it is approved (approval {ID})\n"
             )
+        );
+    }
+
+    #[test]
+    fn one_approval_request_too_many_is_a_policy_denial_that_says_what_to_wait_for() {
+        let answer = Denial::new("held".to_owned(), Reason::TooManyWaiting).to_http();
+
+        assert_eq!(
+            (
+                answer.status,
+                answer.header("x-hoop-denied"),
+                answer.header("x-hoop-approval-id"),
+                answer.header("retry-after")
+            ),
+            (403, Some("policy"), None, None)
+        );
+        assert_eq!(
+            String::from_utf8_lossy(&answer.body),
+            "held: too many approval requests are waiting for a decision; wait until some of them are decided\n"
         );
     }
 

@@ -100,7 +100,8 @@ pub(super) fn refused(
         Reason::NoApprovalRule
         | Reason::NotChecked { .. }
         | Reason::NotFiled
-        | Reason::RedactionKeyMissing => log::Level::Warn,
+        | Reason::RedactionKeyMissing
+        | Reason::TooManyWaiting => log::Level::Warn,
         Reason::AmbiguousBody
         | Reason::AmbiguousPath
         | Reason::AmbiguousQuery

@@ -185,6 +185,44 @@ fn a_plane_that_cannot_be_asked_refuses() {
 }
 
 #[test]
+fn one_approval_request_too_many_is_refused_in_either_mode_and_named_in_the_log() {
+    for mode in ["return", "hold"] {
+        let listener = listener_with(&format!(r#""approval_mode":"{mode}""#));
+        let (mut gate, _) = held(&listener, "/p/1", true);
+
+        let effects = gate.handle(&listener, plane_says_with("429", r#"{"message":"2 wait"}"#));
+
+        assert_eq!(refusal(&effects), Some((403, Some("policy"))));
+        let counters = [
+            Counter::RefusedTooManyWaiting,
+            Counter::PlaneFailures,
+            Counter::PlaneRefusals,
+        ];
+        for counter in Counter::ALL {
+            let counted = effects.contains(&Effect::Count(counter));
+            assert_eq!(counted, counters.contains(&counter), "{counter:?}");
+        }
+        let logged = effects.iter().any(|effect| {
+            matches!(effect, Effect::Log { level: log::Level::Warn, line }
+                if line.contains("reason=too_many_waiting control_plane=\"answered with status 429: \\\"2 wait\\\""))
+        });
+        assert!(logged, "{effects:?}");
+        assert_eq!(gate.handle(&listener, forward()), []);
+    }
+}
+
+#[test]
+fn a_429_of_a_proxy_is_no_word_about_what_waits() {
+    let listener = listener();
+    let (mut gate, _) = held(&listener, "/p/1", true);
+
+    let effects = gate.handle(&listener, plane_says_with("429", "{}"));
+
+    assert_eq!(refusal(&effects), Some((403, Some("policy"))));
+    assert!(effects.contains(&Effect::Count(Counter::RefusedPlaneFault)));
+}
+
+#[test]
 fn a_request_that_ends_undecided_is_counted_and_explained() {
     let listener = listener();
     let cases = [

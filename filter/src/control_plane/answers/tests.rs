@@ -125,6 +125,43 @@ fn the_planes_own_words_are_kept_for_the_log_and_cleaned() {
     assert!(text.len() < 400, "{text}");
 }
 
+#[test]
+fn only_the_planes_own_429_says_that_too_many_wait() {
+    let too_many = [
+        answer("429", "application/json", r#"{"message":"too many"}"#),
+        answer(
+            "429",
+            "application/json; charset=utf-8",
+            r#"{"message":""}"#,
+        ),
+    ];
+    for answer in too_many {
+        let fault = read_filing(&answer).expect_err("refused");
+        assert!(fault.says_too_many_wait(), "{answer:?}");
+        assert_eq!(fault.kind(), PlaneFailure::Refused);
+        assert!(fault.to_string().contains("hint"), "{fault}");
+    }
+    let others = [
+        answer("429", "text/plain", "local_rate_limited"),
+        answer("429", "text/plain", r#"{"message":"too many"}"#),
+        answer("429", "application/json", "{}"),
+        answer("429", "application/json", r#"{"message":1}"#),
+        answer(
+            "429",
+            "application/json",
+            r#"{"message":"a","message":"b"}"#,
+        ),
+        answer("429", "application/json", r#"["message"]"#),
+        answer("503", "application/json", r#"{"message":"too many"}"#),
+        answer("422", "application/json", r#"{"message":"too many"}"#),
+    ];
+    for answer in others {
+        let fault = read_filing(&answer).expect_err("refused");
+        assert!(!fault.says_too_many_wait(), "{answer:?}");
+    }
+    assert!(!PlaneFault::NoAnswer.says_too_many_wait());
+}
+
 fn view(fields: &str) -> String {
     format!(
         r#"{{"id":"{ID}","status":"PENDING","listener_name":"l","approval_rule":"r","created_at":"2026-09-29T14:02:11Z"{fields}}}"#
