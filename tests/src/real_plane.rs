@@ -22,10 +22,11 @@ pub struct RealPlane {
 }
 
 impl RealPlane {
-    /// Starts the plane on a free port, with the demo's listener and approval rule.
-    pub async fn start(dir: &Path) -> RealPlane {
+    /// Starts the plane on a free port, with the demo's listener and approval rule and `more` lines of `plane.yaml`.
+    pub async fn start(dir: &Path, more: &str) -> RealPlane {
         let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
-        std::fs::write(dir.join("plane.yaml"), CONFIG).expect("a file in the case's folder");
+        let config = format!("{CONFIG}{more}");
+        std::fs::write(dir.join("plane.yaml"), config).expect("a file in the case's folder");
         let child = spawn(dir, address);
         let mut plane = RealPlane {
             child,

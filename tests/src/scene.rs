@@ -37,6 +37,7 @@ pub struct SceneBuilder {
     host: Host,
     policy: Value,
     plane: PlaneKind,
+    plane_yaml: &'static str,
     concurrency: u32,
     token: Option<String>,
     edits: Vec<Edit>,
@@ -279,6 +280,7 @@ impl SceneBuilder {
             host,
             policy: policy::shipped(),
             plane,
+            plane_yaml: "",
             concurrency: 1,
             token: None,
             edits: Vec::new(),
@@ -288,6 +290,12 @@ impl SceneBuilder {
     /// Replaces the plugin configuration. The plane's authority in it becomes the address of this scene's plane.
     pub fn policy(mut self, policy: Value) -> SceneBuilder {
         self.policy = policy;
+        self
+    }
+
+    /// Adds lines to the `plane.yaml` of a real plane.
+    pub fn plane_yaml(mut self, lines: &'static str) -> SceneBuilder {
+        self.plane_yaml = lines;
         self
     }
 
@@ -328,7 +336,7 @@ impl SceneBuilder {
                 (Plane::Lying(LyingPlane::start().await), token)
             }
             PlaneKind::Real => {
-                let plane = RealPlane::start(dir.path()).await;
+                let plane = RealPlane::start(dir.path(), self.plane_yaml).await;
                 let token = plane.sidecar_token();
                 (Plane::Real(plane), token)
             }
