@@ -115,7 +115,7 @@ async fn only_the_planes_own_word_says_that_too_many_wait(host: Host) {
     answer::policy(&scene.post("/payments/1", &scene.body()).await, TOO_MANY);
     for reply in [
         Reply::typed(429, "text/plain", "local_rate_limited"),
-        Reply::typed(429, "text/plain", &message.to_string()),
+        Reply::typed(429, "text/plain", message.to_string()),
         Reply::json(429, &json!({})),
         Reply::json(503, &message),
     ] {
