@@ -82,7 +82,6 @@ fn unusable() -> Vec<(&'static str, Reply)> {
             422,
             "listener \"billing-api\" is not configured to use approval rule \"billing-approvers\"",
         ),
-        (429, "slow down"),
         (500, "failed creating sidecar review"),
         (503, "no healthy upstream"),
     ];
