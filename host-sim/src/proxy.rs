@@ -8,7 +8,7 @@
 //! ```no_run
 //! use std::time::Duration;
 //!
-//! use host_sim::proxy::{Cluster, HttpOptions, Listener, Proxy, Route, RouteAction, RouteMatcher, Settings};
+//! use host_sim::proxy::{Cluster, HttpOptions, Listener, Proxy, Route, RouteAction, RouteMatcher, Settings, VirtualHost};
 //! use host_sim::{Host, Metadata, Module, Plugin, StreamLimits};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -22,15 +22,18 @@
 //!         plugin: Some(Plugin::new(Module::from_file("filter.wasm")?)),
 //!         tls: None,
 //!         http: HttpOptions::default(),
-//!         virtual_host: "all".to_owned(),
-//!         request_headers_to_remove: Vec::new(),
-//!         routes: vec![Route {
-//!             name: String::new(),
-//!             metadata: Metadata::default(),
-//!             matcher: RouteMatcher::Prefix("/".to_owned()),
-//!             action: RouteAction::Forward { cluster: "service".to_owned(), upgrades: None },
-//!             timeout: Some(Duration::from_secs(15)),
+//!         virtual_hosts: vec![VirtualHost {
+//!             name: "all".to_owned(),
+//!             domains: vec!["*".to_owned()],
 //!             request_headers_to_remove: Vec::new(),
+//!             routes: vec![Route {
+//!                 name: String::new(),
+//!                 metadata: Metadata::default(),
+//!                 matcher: RouteMatcher::Prefix("/".to_owned()),
+//!                 action: RouteAction::Forward { cluster: "service".to_owned(), upgrades: None },
+//!                 timeout: Some(Duration::from_secs(15)),
+//!                 request_headers_to_remove: Vec::new(),
+//!             }],
 //!         }],
 //!         access_log: false,
 //!     }],
@@ -104,7 +107,7 @@ use crate::plugin::Plugin;
 
 pub use settings::{
     Cluster, EscapedSlashes, HttpOptions, Listener, ListenerTls, Route, RouteAction, RouteMatcher,
-    Settings, Underscores, UpstreamProtocol, UpstreamTls,
+    Settings, Underscores, UpstreamProtocol, UpstreamTls, VirtualHost,
 };
 pub use stats::Stats;
 pub use tls::TlsFault;

@@ -62,7 +62,7 @@ pub struct StreamInfo {
     pub route: String,
     /// The metadata of the route. `None`: no route takes the request.
     pub route_metadata: Option<Metadata>,
-    /// The name of the virtual host.
+    /// The name of the virtual host; empty where none serves the authority.
     pub virtual_host: String,
 }
 

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use super::h1::has_token;
 use super::path;
-use super::settings::{HttpOptions, Listener, Route, RouteAction, RouteMatcher};
+use super::settings::{HttpOptions, Listener, Route, RouteAction, RouteMatcher, VirtualHost};
 use crate::header_map::{HeaderMap, Joining};
 use crate::stream::{LocalReply, Protocol};
 
@@ -258,11 +258,42 @@ pub(super) fn route<'a>(listener: &'a Listener, headers: &HeaderMap) -> Option<&
     let connect = headers.first(":method") == Some(b"CONNECT");
     let path = headers.first(":path").unwrap_or_default();
     let without_query = path.split(|byte| *byte == b'?').next().unwrap_or_default();
-    listener.routes.iter().find(|route| match &route.matcher {
+    let routes = &virtual_host(listener, headers)?.routes;
+    routes.iter().find(|route| match &route.matcher {
         RouteMatcher::Connect => connect,
         RouteMatcher::Path(wanted) => !connect && without_query == wanted.as_bytes(),
         RouteMatcher::Prefix(wanted) => !connect && path.starts_with(wanted.as_bytes()),
     })
+}
+
+/// Who serves the authority of a request: whoever names it whole, else the longest suffix or prefix, in this order. A port is part
+/// of an authority.
+pub(super) fn virtual_host<'a>(
+    listener: &'a Listener,
+    headers: &HeaderMap,
+) -> Option<&'a VirtualHost> {
+    let authority = headers.first(":authority").unwrap_or_default();
+    let authority = authority.to_ascii_lowercase();
+    let closeness = |domain: &str| {
+        let domain = domain.as_bytes();
+        match (domain.strip_prefix(b"*"), domain.strip_suffix(b"*")) {
+            _ if domain == authority => Some((3, 0)),
+            _ if domain == b"*" => Some((0, 0)),
+            // What the asterisk stands for is not empty.
+            _ if authority.len() < domain.len() => None,
+            (Some(suffix), _) if authority.ends_with(suffix) => Some((2, suffix.len())),
+            (None, Some(prefix)) if authority.starts_with(prefix) => Some((1, prefix.len())),
+            _ => None,
+        }
+    };
+    let hosts = listener.virtual_hosts.iter();
+    let serving = hosts.filter_map(|host| {
+        let domains = host.domains.iter();
+        let closest = domains.filter_map(|domain| closeness(domain)).max()?;
+        Some((closest, host))
+    });
+    let closest = serving.max_by_key(|(closeness, _)| *closeness);
+    closest.map(|(_, host)| host)
 }
 
 /// Whether `route` lets requests become `upgrade`.
@@ -281,11 +312,10 @@ pub(super) fn allows_upgrade(listener: &Listener, route: &Route, upgrade: &str) 
 
 /// What the router does to a request on its way to the upstream.
 pub(super) fn to_upstream(headers: &mut HeaderMap, listener: &Listener, route: &Route) {
-    for name in listener
-        .request_headers_to_remove
-        .iter()
-        .chain(&route.request_headers_to_remove)
-    {
+    let host = virtual_host(listener, headers);
+    let of_host = host.into_iter();
+    let of_host = of_host.flat_map(|host| &host.request_headers_to_remove);
+    for name in of_host.chain(&route.request_headers_to_remove) {
         headers.remove(name.as_bytes());
     }
 }

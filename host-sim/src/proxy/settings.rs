@@ -40,12 +40,8 @@ pub struct Listener {
     pub tls: Option<ListenerTls>,
     /// What the connection manager does around the filter.
     pub http: HttpOptions,
-    /// The name of the one virtual host, which serves every `:authority`.
-    pub virtual_host: String,
-    /// `request_headers_to_remove` of the virtual host, in lower case. They go after the filter has seen them.
-    pub request_headers_to_remove: Vec<String>,
-    /// The routes; the first that matches is taken.
-    pub routes: Vec<Route>,
+    /// Who serves which `:authority`. Without one that does, the answer is 404.
+    pub virtual_hosts: Vec<VirtualHost>,
     /// Whether a line is logged for each request, as a [`LogLine`](crate::LogLine) of the host at level info with the prefix `access`.
     /// It names the path without its query, since queries carry credentials.
     pub access_log: bool,
@@ -152,6 +148,19 @@ pub enum EscapedSlashes {
     UnescapeAndRedirect,
     /// The request goes on with the path without escapes.
     UnescapeAndForward,
+}
+
+/// Routes for some authorities.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VirtualHost {
+    /// The name, which a filter can read as `xds.virtual_host_name`.
+    pub name: String,
+    /// Authorities in lower case, as Envoy writes them: whole, `*.suffix`, `prefix.*` or `*`.
+    pub domains: Vec<String>,
+    /// `request_headers_to_remove`, in lower case. They go after the filter has seen them.
+    pub request_headers_to_remove: Vec<String>,
+    /// The routes; the first that matches is taken.
+    pub routes: Vec<Route>,
 }
 
 /// Which requests go where.

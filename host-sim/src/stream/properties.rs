@@ -238,10 +238,11 @@ fn of_configuration(info: &StreamInfo, name: &str) -> Option<Vec<u8>> {
             let routed = info.route_metadata.is_some();
             routed.then(|| info.route.clone().into_bytes())
         }
-        "virtual_host_name" => Some(info.virtual_host.clone().into_bytes()),
+        "virtual_host_name" => filled(&info.virtual_host),
+        "virtual_host_metadata" => filled(&info.virtual_host).map(|_| Vec::new()),
         // An inbound listener is 1; one that says nothing is 0.
         "listener_direction" => Some(number(0)),
-        "virtual_host_metadata" | "listener_metadata" | "filter_chain_name" => Some(Vec::new()),
+        "listener_metadata" | "filter_chain_name" => Some(Vec::new()),
         _ => None,
     }
 }

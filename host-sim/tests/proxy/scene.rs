@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use host_sim::proxy::{
     Cluster, HttpOptions, Listener, Proxy, Route, RouteAction, RouteMatcher, Settings, Underscores,
+    VirtualHost,
 };
 use host_sim::{Host, Metadata, Module, Plugin, StreamLimits};
 
@@ -172,18 +173,21 @@ pub fn settings(upstream: SocketAddr, plugin: Option<Plugin>) -> Settings {
             use_remote_address: true,
             ..HttpOptions::default()
         },
-        virtual_host: "all".to_owned(),
-        request_headers_to_remove: vec!["x-original-url".to_owned()],
-        routes: vec![Route {
-            timeout: None,
-            name: String::new(),
-            metadata: Metadata::default(),
-            matcher: RouteMatcher::Prefix("/".to_owned()),
-            action: RouteAction::Forward {
-                cluster: "service".to_owned(),
-                upgrades: None,
-            },
-            request_headers_to_remove: Vec::new(),
+        virtual_hosts: vec![VirtualHost {
+            name: "all".to_owned(),
+            domains: vec!["*".to_owned()],
+            request_headers_to_remove: vec!["x-original-url".to_owned()],
+            routes: vec![Route {
+                timeout: None,
+                name: String::new(),
+                metadata: Metadata::default(),
+                matcher: RouteMatcher::Prefix("/".to_owned()),
+                action: RouteAction::Forward {
+                    cluster: "service".to_owned(),
+                    upgrades: None,
+                },
+                request_headers_to_remove: Vec::new(),
+            }],
         }],
         access_log: false,
     };

@@ -1,13 +1,13 @@
 //! `HttpConnectionManager`: protocol options, times, and the chain of the filter and the router.
 
 use host_sim::StreamLimits;
-use host_sim::proxy::{Cluster, EscapedSlashes, HttpOptions, Underscores};
+use host_sim::proxy::{Cluster, EscapedSlashes, HttpOptions, Underscores, VirtualHost};
 
 use super::access_log;
 use super::node::{Message, Node};
 use super::plugin::{self, PluginConfig};
 use super::refusal::{LEAVE_OUT, Refusal};
-use super::route::{self, Routes};
+use super::route;
 
 /// A connection manager without the listener that it belongs to.
 pub(super) struct ConnectionManager {
@@ -16,7 +16,7 @@ pub(super) struct ConnectionManager {
     pub(super) http: HttpOptions,
     pub(super) access_log: bool,
     pub(super) plugin: Option<PluginConfig>,
-    pub(super) routes: Routes,
+    pub(super) virtual_hosts: Vec<VirtualHost>,
 }
 
 pub(super) fn read(
@@ -33,7 +33,7 @@ pub(super) fn read(
     let limits = stream_limits(&mut manager)?;
     let access_log = manager.read("access_log", access_log::read)?;
     let plugin = http_filters(&manager.required("http_filters")?)?;
-    let routes = route::read_configuration(&manager.required("route_config")?, clusters)?;
+    let virtual_hosts = route::read_configuration(&manager.required("route_config")?, clusters)?;
     manager.end()?;
     Ok(ConnectionManager {
         stat_prefix,
@@ -41,7 +41,7 @@ pub(super) fn read(
         http,
         access_log: access_log.unwrap_or_default(),
         plugin,
-        routes,
+        virtual_hosts,
     })
 }
 

@@ -353,7 +353,7 @@ fn escaped(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
 
-const SEE_ENVOY: &str =
+pub(super) const SEE_ENVOY: &str =
     "check the file with `envoy --mode validate`, or compare it with envoy/envoy.yaml";
 const NANOSECOND_DIGITS: usize = 9;
 /// The bound of `google.protobuf.Duration`.

@@ -1,42 +1,42 @@
-//! `envoy.config.route.v3.RouteConfiguration`: one virtual host for every authority, and its routes.
+//! `envoy.config.route.v3.RouteConfiguration`: virtual hosts by authority, and their routes.
 
 use std::time::Duration;
 
 use host_sim::Metadata;
-use host_sim::proxy::{Cluster, Route, RouteAction, RouteMatcher};
+use host_sim::proxy::{Cluster, Route, RouteAction, RouteMatcher, VirtualHost};
 
 use super::connection_manager;
-use super::node::Node;
+use super::node::{Node, SEE_ENVOY};
 use super::refusal::{LEAVE_OUT, Refusal, listed};
 use super::transport_socket::data_source;
 
-/// The routes of a listener.
-pub(super) struct Routes {
-    pub(super) virtual_host: String,
-    pub(super) request_headers_to_remove: Vec<String>,
-    pub(super) routes: Vec<Route>,
-}
-
-pub(super) fn read_configuration(node: &Node<'_>, clusters: &[Cluster]) -> Result<Routes, Refusal> {
+pub(super) fn read_configuration(
+    node: &Node<'_>,
+    clusters: &[Cluster],
+) -> Result<Vec<VirtualHost>, Refusal> {
     let mut configuration = node.message()?;
     configuration.text("name")?;
     let removed = configuration.read("request_headers_to_remove", header_names)?;
-    let host = configuration.required("virtual_hosts")?;
+    let removed = removed.unwrap_or_default();
+    let list = configuration.required("virtual_hosts")?;
     configuration.end()?;
-    let mut routes = virtual_host(&host.only("virtual host")?, clusters)?;
-    routes
-        .request_headers_to_remove
-        .extend(removed.unwrap_or_default());
-    Ok(routes)
+    let mut hosts: Vec<VirtualHost> = Vec::new();
+    for item in list.list()? {
+        let mut host = virtual_host(&item, &hosts, clusters)?;
+        host.request_headers_to_remove.extend_from_slice(&removed);
+        hosts.push(host);
+    }
+    Ok(hosts)
 }
 
-fn virtual_host(node: &Node<'_>, clusters: &[Cluster]) -> Result<Routes, Refusal> {
+fn virtual_host(
+    node: &Node<'_>,
+    others: &[VirtualHost],
+    clusters: &[Cluster],
+) -> Result<VirtualHost, Refusal> {
     let mut host = node.message()?;
     let name = host.required("name")?.text()?.to_owned();
-    host.required("domains")?.must_be(
-        &serde_json::json!(["*"]),
-        "write `domains: [\"*\"]`: the simulator does not choose by authority",
-    )?;
+    let domains = domains(&host.required("domains")?, others)?;
     let removed = host.read("request_headers_to_remove", header_names)?;
     let list = host.required("routes")?;
     host.end()?;
@@ -44,11 +44,40 @@ fn virtual_host(node: &Node<'_>, clusters: &[Cluster]) -> Result<Routes, Refusal
     for item in list.list()? {
         routes.push(read_route(&item, clusters)?);
     }
-    Ok(Routes {
-        virtual_host: name,
+    Ok(VirtualHost {
+        name,
+        domains,
         request_headers_to_remove: removed.unwrap_or_default(),
         routes,
     })
+}
+
+/// Authorities in lower case, none of them in another virtual host, too.
+fn domains(node: &Node<'_>, others: &[VirtualHost]) -> Result<Vec<String>, Refusal> {
+    let mut domains: Vec<String> = Vec::new();
+    for item in node.list()? {
+        let domain = item.text()?.to_ascii_lowercase();
+        let known = others.iter().flat_map(|host| &host.domains);
+        if known.chain(&domains).any(|known| *known == domain) {
+            return Err(item.refuse(
+                "each domain once",
+                "keep it in one virtual host, as Envoy wants it",
+            ));
+        }
+        let inner = domain.strip_prefix('*').unwrap_or(&domain);
+        let inner = inner.strip_suffix('*').unwrap_or(inner);
+        if domain.is_empty() || inner.contains('*') || (domain.len() > inner.len() + 1) {
+            return Err(item.refuse(
+                "a host, with its port where clients send one, or a part of it behind or before one `*`",
+                SEE_ENVOY,
+            ));
+        }
+        domains.push(domain);
+    }
+    if domains.is_empty() {
+        return Err(node.refuse("one domain at least", SEE_ENVOY));
+    }
+    Ok(domains)
 }
 
 fn read_route(node: &Node<'_>, clusters: &[Cluster]) -> Result<Route, Refusal> {

@@ -37,7 +37,7 @@ impl Server {
         end_stream: bool,
     ) -> (StreamId, Rc<Lanes>) {
         let route = manager::route(&self.listener, &headers);
-        let info = self.info(connection, protocol, route);
+        let info = self.info(connection, protocol, &headers, route);
         let mut limits = self.listener.limits;
         if let Some(route) = route {
             limits.route_timeout = route.timeout;
@@ -58,8 +58,10 @@ impl Server {
         &self,
         connection: &Connection,
         protocol: Protocol,
+        headers: &HeaderMap,
         route: Option<&Route>,
     ) -> StreamInfo {
+        let virtual_host = manager::virtual_host(&self.listener, headers);
         StreamInfo {
             source: connection.peer,
             destination: connection.local,
@@ -70,7 +72,9 @@ impl Server {
             cluster: route.and_then(cluster_of).unwrap_or_default().to_owned(),
             route: route.map(|route| route.name.clone()).unwrap_or_default(),
             route_metadata: route.map(|route| route.metadata.clone()),
-            virtual_host: self.listener.virtual_host.clone(),
+            virtual_host: virtual_host
+                .map(|host| host.name.clone())
+                .unwrap_or_default(),
         }
     }
 
@@ -83,7 +87,7 @@ impl Server {
         response: &HeaderMap,
     ) {
         self.log_refused(RefusedRequest {
-            info: self.info(connection, protocol, None),
+            info: self.info(connection, protocol, &early.request, None),
             request: (!early.by_codec).then(|| early.request.clone()),
             response: response.clone(),
             details: early.details,
@@ -102,7 +106,7 @@ impl Server {
             _ => "http1.codec_error",
         };
         self.log_refused(RefusedRequest {
-            info: self.info(connection, Protocol::Http11, None),
+            info: self.info(connection, Protocol::Http11, &HeaderMap::new(), None),
             request: None,
             response,
             details,

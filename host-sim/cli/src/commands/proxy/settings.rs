@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use host_sim::proxy::{
     Cluster, HttpOptions, Listener, ListenerTls, Route, RouteAction, RouteMatcher, Settings,
-    UpstreamProtocol,
+    UpstreamProtocol, VirtualHost,
 };
 use host_sim::{FailurePolicy, LoadError, Metadata, Module, NodeInfo, Plugin, StreamLimits};
 
@@ -184,9 +184,12 @@ fn one_filter(arguments: &FilterArguments) -> Result<EnvoyConfig, Failure> {
             use_remote_address: true,
             ..HttpOptions::default()
         },
-        virtual_host: UPSTREAM.to_owned(),
-        request_headers_to_remove: Vec::new(),
-        routes: vec![all],
+        virtual_hosts: vec![VirtualHost {
+            name: UPSTREAM.to_owned(),
+            domains: vec!["*".to_owned()],
+            request_headers_to_remove: Vec::new(),
+            routes: vec![all],
+        }],
         access_log: false,
     };
     let plugin = Some(plugin(arguments, wasm)?);

@@ -258,9 +258,20 @@ fn err_words_and_numbers() {
             ),
             (
                 "HOST/domains",
-                json!(["a.example"]),
-                "HOST/domains: found [\"a.example\"], understood: only [\"*\"]; hint: write `domains: [\"*\"]`: the simulator does \
-             not choose by authority",
+                json!(["a.example", "A.Example"]),
+                "HOST/domains/1: found \"A.Example\", understood: each domain once; hint: keep it in one virtual host, as Envoy \
+             wants it",
+            ),
+            (
+                "HOST/domains",
+                json!(["a.*.example"]),
+                "HOST/domains/0: found \"a.*.example\", understood: a host, with its port where clients send one, or a part of it \
+             behind or before one `*`; hint: SEE ENVOY",
+            ),
+            (
+                "HOST/domains",
+                json!([]),
+                "HOST/domains: found [], understood: one domain at least; hint: SEE ENVOY",
             ),
             (
                 "HOST/request_headers_to_remove",

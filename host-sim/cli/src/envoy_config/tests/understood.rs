@@ -25,7 +25,8 @@ fn the_shipped_file_is_understood_whole() {
         "127.0.0.1:18080".parse().expect("an address")
     );
     assert_eq!(listener.stat_prefix, "billing_api");
-    assert_eq!(listener.virtual_host, "billing");
+    let host = &listener.virtual_hosts[0];
+    assert_eq!((host.name.as_str(), host.domains.len()), ("billing", 1));
     assert!(listener.access_log);
     assert_eq!(listener.limits.buffer_limit_bytes, 1_048_576);
     assert_eq!(
@@ -36,7 +37,7 @@ fn the_shipped_file_is_understood_whole() {
         listener.limits.request_timeout,
         Some(Duration::from_secs(60))
     );
-    assert_eq!(listener.routes[0].timeout, None);
+    assert_eq!(listener.virtual_hosts[0].routes[0].timeout, None);
     assert!(listener.http.use_remote_address);
     assert!(!listener.http.enable_trailers);
     assert_eq!(listener.http.underscores, Underscores::RejectRequest);
@@ -47,9 +48,9 @@ fn the_shipped_file_is_understood_whole() {
         Some(Duration::from_secs(10))
     );
     assert_eq!(listener.http.idle_timeout, Some(Duration::from_secs(3600)));
-    assert_eq!(listener.request_headers_to_remove.len(), 19);
+    assert_eq!(host.request_headers_to_remove.len(), 19);
     assert_eq!(
-        listener.routes[0].matcher,
+        listener.virtual_hosts[0].routes[0].matcher,
         RouteMatcher::Prefix("/".to_owned())
     );
 
@@ -149,17 +150,20 @@ fn ok_settings_of_the_connection_manager() {
     assert_eq!(listener.http.max_request_headers_bytes, 8192);
     assert_eq!(listener.limits.idle_timeout, None);
     assert_eq!(listener.http.upgrades, ["websocket", "connect"]);
-    assert_eq!(listener.routes[0].matcher, RouteMatcher::Connect);
     assert_eq!(
-        listener.routes[0].action,
+        listener.virtual_hosts[0].routes[0].matcher,
+        RouteMatcher::Connect
+    );
+    assert_eq!(
+        listener.virtual_hosts[0].routes[0].action,
         RouteAction::Forward {
             cluster: "billing_upstream".to_owned(),
             upgrades: Some(vec!["connect".to_owned()]),
         }
     );
-    assert_eq!(listener.routes[1].name, "health");
+    assert_eq!(listener.virtual_hosts[0].routes[1].name, "health");
     assert_eq!(
-        listener.routes[1].action,
+        listener.virtual_hosts[0].routes[1].action,
         RouteAction::DirectResponse {
             status: 200,
             body: b"fine".to_vec(),
@@ -172,7 +176,7 @@ fn a_route_without_a_timeout_has_envoys() {
     let route = json!({"cluster": "billing_upstream"});
     let config = accepted(&changed([("HOST/routes/0/route", route)]));
     assert_eq!(
-        config.listeners[0].listener.routes[0].timeout,
+        config.listeners[0].listener.virtual_hosts[0].routes[0].timeout,
         Some(Duration::from_secs(15))
     );
 }
@@ -193,7 +197,7 @@ fn ok_metadata_of_a_route() {
         ("hoop".to_owned(), hoop.into()),
         ("empty".to_owned(), [].into()),
     ];
-    let metadata = &config.listeners[0].listener.routes[0].metadata;
+    let metadata = &config.listeners[0].listener.virtual_hosts[0].routes[0].metadata;
     assert_eq!(*metadata, Metadata(groups.into()));
 }
 
