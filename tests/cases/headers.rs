@@ -12,8 +12,7 @@ on_both_hosts! {
     a_host_that_is_not_utf_8_never_runs_a_held_call,
     a_repeated_header_stays_repeated,
     a_request_that_has_two_readings_by_its_headers_never_runs,
-    two_hundred_headers_do_not_hide_a_call_from_its_rule,
-    more_headers_than_a_map_can_hold_are_refused,
+    thousands_of_headers_do_not_hide_a_call_from_its_rule,
     a_client_that_asks_for_retries_gets_one_attempt,
     what_a_client_claims_about_approvals_changes_nothing,
     no_alias_of_method_path_or_host_reaches_the_upstream,
@@ -115,12 +114,14 @@ async fn a_request_that_has_two_readings_by_its_headers_never_runs(host: Host) {
     scene.finish(0).await;
 }
 
-async fn two_hundred_headers_do_not_hide_a_call_from_its_rule(host: Host) {
+async fn thousands_of_headers_do_not_hide_a_call_from_its_rule(host: Host) {
     let limit = |manager: &mut serde_json::Value| {
-        manager["common_http_protocol_options"]["max_headers_count"] = 1500.into();
+        manager["common_http_protocol_options"]["max_headers_count"] = 3000.into();
+        manager["max_request_headers_kb"] = 96.into();
     };
     let scene = Scene::lying(host).edit_manager(limit).start().await;
-    for count in [200, 1000] {
+    // More than the pairs that Envoy takes from a filter (contract/envoy.md D2): towards it there is no such bound.
+    for count in [200, 1000, 1500, 2900] {
         let lines: String = (0..count)
             .map(|index| format!("x-many-{index}: {index}\r\n"))
             .collect();
@@ -153,26 +154,7 @@ async fn two_hundred_headers_do_not_hide_a_call_from_its_rule(host: Host) {
                 .await,
         );
     }
-    scene.finish(4).await;
-}
-
-async fn more_headers_than_a_map_can_hold_are_refused(host: Host) {
-    let limit = |manager: &mut serde_json::Value| {
-        manager["common_http_protocol_options"]["max_headers_count"] = 3000.into();
-    };
-    let scene = Scene::lying(host).edit_manager(limit).start().await;
-    scene
-        .lies()
-        .always(Reply::review(201, false, ID, "PENDING"));
-    // Envoy hands at most 1024 fields to a filter and an empty map above that (contract/envoy.md D2): in doubt refused.
-    let lines: String = (0..1500)
-        .map(|index| format!("x-many-{index}: 1\r\n"))
-        .collect();
-    let answer = scene
-        .send(&with_lines("POST", "/payments/42", lines.as_bytes()))
-        .await;
-    assert!(answer.status >= 400, "{answer}");
-    scene.finish(0).await;
+    scene.finish(8).await;
 }
 
 async fn a_client_that_asks_for_retries_gets_one_attempt(host: Host) {

@@ -6,6 +6,7 @@ mod config_refusals;
 mod connections;
 mod differential;
 mod encoded_bodies;
+mod entrances;
 mod expect_continue;
 mod flood;
 mod framing;

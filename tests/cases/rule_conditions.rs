@@ -17,6 +17,7 @@ on_both_hosts! {
     a_holding_rule_takes_a_header_by_each_comparison_without_letter_case,
     an_allowing_rule_wants_every_value_of_a_header_to_fit_in_its_own_letters,
     crumbs_of_a_cookie_are_one_header_on_every_http_version,
+    a_header_is_found_among_a_thousand_others,
     all_conditions_of_a_rule_must_hold,
     a_holding_rule_takes_a_query_parameter_by_each_comparison_decoded_once,
     a_query_parameter_with_two_readings_is_refused_by_holding_and_denying_rules,
@@ -205,6 +206,38 @@ async fn crumbs_of_a_cookie_are_one_header_on_every_http_version(host: Host) {
         ],
     )
     .await;
+}
+
+async fn a_header_is_found_among_a_thousand_others(host: Host) {
+    let limit = |manager: &mut Value| {
+        manager["common_http_protocol_options"]["max_headers_count"] = 3000.into();
+        manager["max_request_headers_kb"] = 96.into();
+    };
+    let prod = json!({"headers": [{"name": "x-env", "equals": "prod"}]});
+    let absent = json!({"headers": [{"name": "x-env", "exists": false}]});
+    let rules = json!([hold("/prod", prod), hold("/absent", absent)]);
+    let scene = Scene::lying(host)
+        .policy(policy::with_rules(rules))
+        .edit_manager(limit)
+        .start()
+        .await;
+    scene
+        .lies()
+        .always(Reply::review(201, false, ID, "PENDING"));
+    let call = async |path: &str, count: usize, last: &str| {
+        let many = (0..count).map(|number| format!("x-many-{number}: {number}\r\n"));
+        let many: String = many.collect();
+        let call = format!("GET {path} HTTP/1.1\r\nhost: a\r\n{many}{last}\r\n\r\n");
+        scene.send(call.as_bytes()).await
+    };
+    for count in [1000, 1500, 2900] {
+        answer::pending(&call("/prod", count, "x-env: prod").await);
+        answer::passed(&call("/prod", count, "x-env: dev").await);
+        answer::pending(&call("/absent", count, "x-other: 1").await);
+        answer::passed(&call("/absent", count, "x-env: dev").await);
+    }
+    assert_eq!(scene.lies().calls().len(), 6);
+    scene.finish(6).await;
 }
 
 async fn all_conditions_of_a_rule_must_hold(host: Host) {
