@@ -6,7 +6,7 @@ use crate::client::Answer;
 pub fn pending(answer: &Answer) -> String {
     let id = review(
         answer,
-        "PENDING",
+        Some("PENDING"),
         "waiting for approval; resend the identical statement once it is approved",
     );
     assert_eq!(
@@ -19,9 +19,24 @@ pub fn pending(answer: &Answer) -> String {
 
 /// Asserts a refusal that names an approval which a new send cannot wait for, and gives its id.
 pub fn settled(answer: &Answer, status: &str, reason: &str) -> String {
-    let id = review(answer, status, reason);
+    let id = review(answer, Some(status), reason);
     assert_eq!(answer.header("retry-after"), None, "{answer}");
     id
+}
+
+/// Asserts a refusal because what became of an approval could not be asked: an id and no status. Gives the id.
+pub fn not_checked(answer: &Answer) -> String {
+    let id = review(answer, None, "the approval request could not be checked");
+    assert_eq!(answer.header("retry-after"), None, "{answer}");
+    id
+}
+
+/// Asserts a refusal because nobody decided in `time`, as Go writes it, in which the request was held. Gives the id.
+pub fn hold_over(answer: &Answer, time: &str) -> String {
+    let reason = format!(
+        "still waiting for approval after {time}; run the statement again once it is approved"
+    );
+    settled(answer, "PENDING", &reason)
 }
 
 /// Asserts a refusal that names no approval, with this exact text before the line feed.
@@ -97,7 +112,7 @@ pub fn reserved_error(answer: &Answer, status: u16, message: &str) {
     assert!(answer.body.ends_with(b"\n"), "{answer}");
 }
 
-fn review(answer: &Answer, status: &str, reason: &str) -> String {
+fn review(answer: &Answer, status: Option<&str>, reason: &str) -> String {
     assert_eq!(answer.status, 403, "{answer}");
     assert_eq!(
         answer.header("content-type").as_deref(),
@@ -118,12 +133,12 @@ fn review(answer: &Answer, status: &str, reason: &str) -> String {
     );
     assert_eq!(
         answer.header("x-hoop-approval-status").as_deref(),
-        Some(status),
+        status,
         "{answer}"
     );
     assert_eq!(
         answer.header("x-hoop-review-status").as_deref(),
-        Some(status),
+        status,
         "{answer}"
     );
     assert_eq!(

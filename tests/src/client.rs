@@ -168,6 +168,11 @@ impl Connection {
         answer.unwrap_or_else(|broken| panic!("no answer to {name}: {broken:?}"))
     }
 
+    /// Whether not a byte has come that was not read yet, and the connection is open.
+    pub async fn is_silent(&mut self) -> bool {
+        self.reader.is_silent().await
+    }
+
     /// Whether the gate has closed the connection and sent nothing more.
     pub async fn at_end(&mut self) -> bool {
         wait::within("the end of the connection", self.reader.at_end()).await

@@ -2,6 +2,8 @@
 //!
 //! It is strict enough to notice what a gate might spoil and knows nothing about the gate.
 
+use std::time::Duration;
+
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// One request or response as it came over the socket.
@@ -145,6 +147,12 @@ impl<R: AsyncRead + Unpin> Reader<R> {
     /// Whether the connection is at its end: no byte is pending and none comes.
     pub async fn at_end(&mut self) -> bool {
         self.pending.is_empty() && !matches!(self.fill().await, Ok(true))
+    }
+
+    /// Whether the connection is open and no byte waits to be read.
+    pub async fn is_silent(&mut self) -> bool {
+        let came = tokio::time::timeout(Duration::ZERO, self.fill()).await;
+        came.is_err() && self.pending.is_empty()
     }
 
     async fn chunks(&mut self, message: &mut Message) -> Result<(), Broken> {

@@ -4,7 +4,8 @@
 //! * [`scene`] builds one such arrangement for one case, checks what must hold in every case and, on a failure, prints everything.
 //! * [`client`] sends requests byte for byte, [`http1`] is the message format that both ends of a scene read, [`way`] the ways to send one
 //!   body.
-//! * [`upstream`], [`lying_plane`] and [`real_plane`] are the other parties, [`host`] the process between them.
+//! * [`upstream`], [`lying_plane`] ([`numbered`] scripts it for many) and [`real_plane`] are the other parties, [`host`] the process
+//!   between them.
 //! * [`answer`] says what an answer of the gate has to look like.
 //!
 //! The filter is known here only as the file `hoop_filter.wasm`, the plane only as the command `host-sim`: no case reaches into
@@ -19,6 +20,7 @@ pub mod guests;
 pub mod host;
 pub mod http1;
 pub mod lying_plane;
+pub mod numbered;
 pub mod policy;
 pub mod real_plane;
 pub mod report;

@@ -1,19 +1,21 @@
 //! A Control Plane that answers whatever a case scripts, true or not, and remembers what it was asked.
+//!
+//! A script is for every call ([`LyingPlane::always`], [`LyingPlane::once`]) or for one [`Kind`] of call
+//! ([`LyingPlane::on`], [`LyingPlane::next`]); the one for the kind comes first.
 
-use std::collections::VecDeque;
+mod reply;
+
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::http1::{Body, Message, Reader};
-use crate::unread;
+use crate::wait;
+pub use reply::{Latch, Reply, path_id, read_document, statement};
 
 /// A scripted plane. It lives as long as the runtime of its case.
 #[derive(Clone)]
@@ -24,24 +26,64 @@ pub struct LyingPlane {
     gone: Arc<watch::Sender<u32>>,
 }
 
-/// One thing that a plane can do with a call.
-#[derive(Clone, Debug)]
-pub enum Reply {
-    /// Answers with these bytes and keeps the connection.
-    Raw(Vec<u8>),
-    /// Answers with these pieces, each in a write of its own after a short while, and keeps the connection.
-    Slow(Vec<Vec<u8>>),
-    /// Sends these bytes and closes the connection.
-    Truncated(Vec<u8>),
-    /// Never answers.
-    Hang,
+/// What a call asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// `POST /api/sidecars/reviews/{id}/claim`
+    Claim,
+    /// `POST /api/sidecars/reviews`
+    Filing,
+    /// `POST /api/sidecars/handshake`
+    Handshake,
+    /// `GET /api/sidecars/reviews?...`
+    List,
+    /// Anything else; among it a read of one approval.
+    Other,
+}
+
+impl Kind {
+    /// The kind of a call, by its method and path.
+    pub fn of(call: &Message) -> Kind {
+        let (method, target) = (call.start_word(0), call.start_word(1));
+        let path = target.split('?').next().unwrap_or_default();
+        match (method.as_str(), path) {
+            ("GET", "/api/sidecars/reviews") => Kind::List,
+            ("POST", "/api/sidecars/handshake") => Kind::Handshake,
+            ("POST", "/api/sidecars/reviews") => Kind::Filing,
+            ("POST", path) if path.ends_with("/claim") => Kind::Claim,
+            _ => Kind::Other,
+        }
+    }
 }
 
 #[derive(Default)]
 struct State {
     calls: Vec<Message>,
+    for_all: Script,
+    for_kind: BTreeMap<Kind, Script>,
+}
+
+#[derive(Default)]
+struct Script {
     next: VecDeque<Reply>,
     standing: Option<Reply>,
+}
+
+impl Script {
+    fn take(&mut self) -> Option<Reply> {
+        let next = self.next.pop_front();
+        next.or_else(|| self.standing.clone())
+    }
+}
+
+impl State {
+    fn reply(&mut self, call: &Message) -> Reply {
+        let for_kind = self.for_kind.get_mut(&Kind::of(call));
+        let reply = for_kind.and_then(Script::take);
+        reply
+            .or_else(|| self.for_all.take())
+            .unwrap_or_else(|| Reply::typed(500, "text/plain", "no script"))
+    }
 }
 
 impl LyingPlane {
@@ -69,14 +111,31 @@ impl LyingPlane {
 
     /// From now on every call meets `reply`.
     pub fn always(&self, reply: Reply) {
-        let mut state = locked(&self.state);
-        state.next.clear();
-        state.standing = Some(reply);
+        locked(&self.state).for_all = Script {
+            next: VecDeque::new(),
+            standing: Some(reply),
+        };
     }
 
     /// The next call without an own reply meets `reply`, before the standing one.
     pub fn once(&self, reply: Reply) {
-        locked(&self.state).next.push_back(reply);
+        locked(&self.state).for_all.next.push_back(reply);
+    }
+
+    /// From now on every call of that kind meets `reply`.
+    pub fn on(&self, kind: Kind, reply: Reply) {
+        let script = Script {
+            next: VecDeque::new(),
+            standing: Some(reply),
+        };
+        locked(&self.state).for_kind.insert(kind, script);
+    }
+
+    /// The next call of that kind without an own reply meets `reply`, before the standing one.
+    pub fn next(&self, kind: Kind, reply: Reply) {
+        let mut state = locked(&self.state);
+        let script = state.for_kind.entry(kind).or_default();
+        script.next.push_back(reply);
     }
 
     /// Every call so far, oldest first.
@@ -95,15 +154,28 @@ impl LyingPlane {
         locked(&self.state).calls.len()
     }
 
+    /// The calls of one kind so far, oldest first.
+    pub fn calls_of(&self, kind: Kind) -> Vec<Message> {
+        let mut calls = self.calls();
+        calls.retain(|call| Kind::of(call) == kind);
+        calls
+    }
+
+    /// How many calls of one kind came so far.
+    pub fn count(&self, kind: Kind) -> usize {
+        self.calls_of(kind).len()
+    }
+
+    /// Waits until at least so many calls of one kind have come.
+    pub async fn until_asked(&self, kind: Kind, count: usize) {
+        let what = format!("{count} calls of the plane: {kind:?}");
+        wait::until(&what, async || (self.count(kind) >= count).then_some(())).await;
+    }
+
     /// The statements that were filed so far, decoded.
     pub fn filed(&self) -> Vec<Vec<u8>> {
-        let filings = self.calls();
-        filings
-            .iter()
-            .filter(|call| call.start_word(0) == "POST")
-            .filter(|call| call.start_word(1) == "/api/sidecars/reviews")
-            .map(|call| statement(&call.body))
-            .collect()
+        let filings = self.calls_of(Kind::Filing);
+        filings.iter().map(statement).collect()
     }
 
     /// Closes the listening socket and every connection: from now on nobody is there.
@@ -134,62 +206,6 @@ impl LyingPlane {
     }
 }
 
-impl Reply {
-    /// An HTTP answer with this status, content type and body.
-    pub fn typed(status: u16, content_type: &str, body: impl AsRef<[u8]>) -> Reply {
-        Reply::with_headers(status, &[("content-type", content_type)], body)
-    }
-
-    /// An HTTP answer with these header fields and body.
-    pub fn with_headers(status: u16, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Reply {
-        let body = body.as_ref();
-        let mut bytes = format!("HTTP/1.1 {status} Scripted\r\n").into_bytes();
-        for (name, value) in headers {
-            bytes.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
-        }
-        bytes.extend_from_slice(format!("content-length: {}\r\n\r\n", body.len()).as_bytes());
-        bytes.extend_from_slice(body);
-        Reply::Raw(bytes)
-    }
-
-    /// A JSON answer.
-    pub fn json(status: u16, body: &Value) -> Reply {
-        Reply::typed(status, "application/json; charset=utf-8", body.to_string())
-    }
-
-    /// An honest answer to a filing or claim.
-    pub fn review(status: u16, forward: bool, id: &str, state: &str) -> Reply {
-        Reply::json(
-            status,
-            &json!({"forward": forward, "review": {"id": id, "status": state}}),
-        )
-    }
-
-    /// An honest answer to a read of one approval.
-    pub fn read(id: &str, state: &str, listener: &str) -> Reply {
-        Reply::json(200, &read_document(id, state, listener))
-    }
-}
-
-/// The object that the plane answers for one approval (contract 1.6).
-pub fn read_document(id: &str, state: &str, listener: &str) -> Value {
-    json!({
-        "id": id,
-        "status": state,
-        "listener_name": listener,
-        "approval_rule": "billing-approvers",
-        "created_at": "2026-09-29T14:02:11Z",
-        "decided_at": null,
-    })
-}
-
-/// The statement in the body of a filing.
-fn statement(filing: &[u8]) -> Vec<u8> {
-    let filing: Value = serde_json::from_slice(filing).expect("a filing is JSON");
-    let payload = filing["payload"].as_str().expect("a filing has a payload");
-    STANDARD.decode(payload).expect("the payload is base64")
-}
-
 async fn accept(listener: TcpListener, state: Arc<Mutex<State>>, gone: watch::Receiver<u32>) {
     while let Ok((stream, _)) = listener.accept().await {
         let state = Arc::clone(&state);
@@ -213,29 +229,12 @@ async fn serve(stream: TcpStream, state: Arc<Mutex<State>>) {
     while let Ok(call) = reader.message(Body::AsRequest).await {
         let reply = {
             let mut state = locked(&state);
-            state.calls.push(call);
-            let next = state.next.pop_front();
-            next.or_else(|| state.standing.clone())
+            let reply = state.reply(&call);
+            state.calls.push(call.clone());
+            reply
         };
-        match reply.unwrap_or_else(|| Reply::typed(500, "text/plain", "no script")) {
-            Reply::Raw(bytes) => {
-                if write.write_all(&bytes).await.is_err() {
-                    return;
-                }
-            }
-            Reply::Slow(pieces) => {
-                for piece in pieces {
-                    if write.write_all(&piece).await.is_err() {
-                        return;
-                    }
-                    unread::until_read(local, peer).await;
-                }
-            }
-            Reply::Truncated(bytes) => {
-                let _peer_may_be_gone = write.write_all(&bytes).await;
-                return;
-            }
-            Reply::Hang => std::future::pending().await,
+        if !reply.carry_out(&call, &mut write, (local, peer)).await {
+            return;
         }
     }
 }

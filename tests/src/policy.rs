@@ -21,6 +21,20 @@ pub fn with_rules(rules: Value) -> Value {
     policy
 }
 
+/// The shipped configuration in hold mode, with the shortest time between two looks at the plane.
+pub fn holding() -> Value {
+    let mut policy = with("approval_mode", json!("hold"));
+    policy["poll_interval_ms"] = 100.into();
+    policy
+}
+
+/// [`holding`] with the shortest time that a request can be held: a second.
+pub fn holding_for_a_second() -> Value {
+    let mut policy = holding();
+    policy["hold_timeout_ms"] = 1_000.into();
+    policy
+}
+
 /// The shipped configuration with `key` set to `value`.
 pub fn with(key: &str, value: Value) -> Value {
     let mut policy = shipped();

@@ -215,6 +215,49 @@ impl Scene {
         .await;
     }
 
+    /// The value of one of the gate's counters, named without prefix and suffix.
+    pub async fn counter(&self, name: &str) -> u64 {
+        let name = format!("wasmcustom.hoop_filter_{name}_total");
+        self.proxy.stat(&name).await
+    }
+
+    /// Waits until one of the gate's counters has come to `value`.
+    pub async fn until_counter(&self, name: &str, value: u64) {
+        let what = format!("the counter {name} is {value}");
+        wait::until(&what, async || {
+            (self.counter(name).await == value).then_some(())
+        })
+        .await;
+    }
+
+    /// Waits until the gate holds so many requests.
+    pub async fn until_held(&self, count: u64) {
+        let gauge = "wasmcustom.hoop_filter_requests_held";
+        wait::until(&format!("{count} requests are held"), async || {
+            (self.proxy.stat(gauge).await == count).then_some(())
+        })
+        .await;
+    }
+
+    /// Waits until the log of the host has a line that holds each of `parts`, and gives it.
+    pub async fn until_logged(&self, parts: &[&str]) -> String {
+        wait::until(&format!("a log line with {parts:?}"), async || {
+            let log = self.proxy.log();
+            let mut lines = log.lines();
+            let line = lines.find(|line| parts.iter().all(|part| line.contains(part)))?;
+            Some(line.to_owned())
+        })
+        .await
+    }
+
+    /// Begins to send a POST with `body` on a connection of its own, for an answer that is to come later.
+    pub async fn begin(&self, target: &str, body: &[u8]) -> Connection {
+        let mut connection = self.connect().await;
+        let request = http1::request("POST", target, &[], Some(body));
+        connection.write(&request).await;
+        connection
+    }
+
     fn check_answers(&self) {
         let plane = match &self.plane {
             Plane::Lying(plane) => plane.address(),
