@@ -1,6 +1,7 @@
 //! The end-to-end cases: one binary, a module for each promise that an operator or an agent relies on.
 
 mod access_log;
+mod approval_mode_header;
 mod bodies;
 mod config_refusals;
 mod connections;
@@ -13,12 +14,14 @@ mod framing;
 mod guests;
 mod headers;
 mod hold;
+mod hold_crowd;
 mod hold_ends;
 mod hold_faults;
 mod json_bodies;
 mod json_streams;
 mod main_loop;
 mod observability;
+mod observe;
 mod operator;
 mod path_readings;
 mod paths;
