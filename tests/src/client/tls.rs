@@ -1,15 +1,19 @@
-//! TLS towards the gate: a certificate that is made for one case, and clients that trust it and nothing else.
+//! TLS towards the gate: a certificate that is made for one case, and clients that trust it and nothing else. With an
+//! [`Authority`] the clients show certificates, too.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use rcgen::{CertificateParams, CertifiedKey, KeyPair};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, CertifiedKey, DistinguishedName, DnType,
+    IsCa, KeyPair, SanType,
+};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::pki_types::{PrivatePkcs8KeyDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::h2::H2Connection;
@@ -47,17 +51,44 @@ impl Identity {
         })
     }
 
+    /// [`Identity::transport_socket`] that wants certificates of clients which `authority` has issued.
+    pub fn transport_socket_for_clients_of(&self, authority: &Authority) -> Value {
+        let mut socket = self.transport_socket();
+        let context = &mut socket["typed_config"];
+        context["require_client_certificate"] = true.into();
+        context["common_tls_context"]["validation_context"] =
+            json!({"trusted_ca": {"inline_string": authority.0.pem()}});
+        socket
+    }
+
     /// Shakes hands with the gate at `address` and offers `protocols` in ALPN; none at all leaves ALPN out.
     pub async fn connect(&self, address: SocketAddr, protocols: &[&str]) -> TlsStream<TcpStream> {
+        self.connect_as(None, address, protocols).await
+    }
+
+    async fn connect_as(
+        &self,
+        client: Option<&ClientCertificate>,
+        address: SocketAddr,
+        protocols: &[&str],
+    ) -> TlsStream<TcpStream> {
         let mut roots = RootCertStore::empty();
         roots
             .add(self.0.cert.der().clone())
             .expect("a certificate to trust");
-        let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .expect("the provider's versions")
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+            .with_root_certificates(roots);
+        let mut config = match client {
+            None => config.with_no_client_auth(),
+            Some(ClientCertificate(client)) => {
+                let chain = vec![client.cert.der().clone()];
+                let key = PrivatePkcs8KeyDer::from(client.signing_key.serialize_der());
+                let config = config.with_client_auth_cert(chain, key.into());
+                config.expect("a key that fits")
+            }
+        };
         config.alpn_protocols = protocols
             .iter()
             .map(|protocol| protocol.as_bytes().to_vec())
@@ -76,11 +107,61 @@ impl Identity {
         Connection::over(Box::new(stream), answers.clone())
     }
 
+    /// A connection to the gate at `address` that speaks HTTP/1.1 and shows the certificate of `client`.
+    pub async fn http1_as(
+        &self,
+        client: &ClientCertificate,
+        address: SocketAddr,
+        answers: &Answers,
+    ) -> Connection {
+        let stream = self.connect_as(Some(client), address, &["http/1.1"]).await;
+        Connection::over(Box::new(stream), answers.clone())
+    }
+
     /// A connection to the gate at `address` that speaks HTTP/2.
     pub async fn http2(&self, address: SocketAddr, answers: &Answers) -> H2Connection {
         let stream = self.connect(address, &["h2"]).await;
         H2Connection::over(Box::new(stream), "https", address, answers.clone()).await
     }
+}
+
+/// Who issues certificates to clients.
+pub struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+/// What a client shows.
+pub struct ClientCertificate(CertifiedKey<KeyPair>);
+
+impl Authority {
+    /// Makes an authority that nobody else knows.
+    pub fn create() -> Authority {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = named("the authority of a case");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().expect("a key");
+        Authority(CertifiedIssuer::self_signed(params, key).expect("a certificate"))
+    }
+
+    /// Issues a certificate to `common_name`, with a URI as its alternative name where one is given.
+    pub fn issue(&self, common_name: &str, uri: Option<&str>) -> ClientCertificate {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = named(common_name);
+        let names = uri.into_iter();
+        params.subject_alt_names = names
+            .map(|uri| SanType::URI(uri.try_into().expect("a URI in ASCII")))
+            .collect();
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.signed_by(&key, &self.0);
+        ClientCertificate(CertifiedKey {
+            cert: certificate.expect("a certificate"),
+            signing_key: key,
+        })
+    }
+}
+
+fn named(common_name: &str) -> DistinguishedName {
+    let mut name = DistinguishedName::new();
+    name.push(DnType::CommonName, common_name);
+    name
 }
 
 /// The version of HTTP that the gate has chosen.
