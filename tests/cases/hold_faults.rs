@@ -2,6 +2,7 @@
 //! a list costs time only.
 
 use hoop_tests::answer;
+use hoop_tests::client::Connection;
 use hoop_tests::host::Host;
 use hoop_tests::lying_plane::{Kind, Reply};
 use hoop_tests::on_both_hosts;
@@ -21,6 +22,7 @@ on_both_hosts! {
     a_list_that_the_plane_forbids_is_replaced_by_claims,
     a_list_that_the_token_may_not_read_is_replaced_by_claims,
     approvals_beyond_the_list_are_claimed_in_turn,
+    decisions_beyond_the_list_are_found_by_their_status,
 }
 
 const ID: &str = "0f1e2d3c-4b5a-4697-8897-a6b5c4d3e2f1";
@@ -290,22 +292,50 @@ async fn claims_replace(host: Host, list: Reply) {
     scene.finish(0).await;
 }
 
-async fn approvals_beyond_the_list_are_claimed_in_turn(host: Host) {
+/// A scene whose plane has more approvals than its list shows, and in which two calls are held.
+async fn beyond_the_list(host: Host, list: Reply) -> (Scene, [Connection; 2]) {
     let scene = Scene::lying(host).policy(policy::holding()).start().await;
     let lies = scene.lies();
     lies.on(Kind::Filing, numbered::filing());
-    lies.on(Kind::List, numbered::list(100..300, "PENDING"));
+    lies.on(Kind::List, list);
     lies.on(Kind::Claim, numbered::released_claim());
-    let mut held = Vec::new();
-    for number in 0..3 {
-        held.push(scene.begin(&numbered::target(number), &scene.body()).await);
-    }
-    scene.until_held(3).await;
+    let first = scene.begin(&numbered::target(0), &scene.body()).await;
+    let second = scene.begin(&numbered::target(1), &scene.body()).await;
+    scene.until_held(2).await;
+    (scene, [first, second])
+}
 
-    for connection in &mut held {
+async fn approvals_beyond_the_list_are_claimed_in_turn(host: Host) {
+    let (scene, held) = beyond_the_list(host, numbered::list(100..300, "PENDING")).await;
+
+    for mut connection in held {
         answer::passed(&connection.answer("a held call").await);
     }
 
-    assert_eq!(lies.count(Kind::Claim), 3);
-    scene.finish(3).await;
+    assert_eq!(scene.lies().count(Kind::Claim), 2);
+    scene.finish(2).await;
+}
+
+async fn decisions_beyond_the_list_are_found_by_their_status(host: Host) {
+    let by_status = Reply::Made(|call| {
+        let target = call.start_word(1);
+        if target.contains("status=APPROVED") {
+            numbered::list(0..1, "APPROVED")
+        } else if target.contains("status=REJECTED") {
+            numbered::list(1..2, "REJECTED")
+        } else if target.contains("status=") {
+            Reply::list(&[])
+        } else {
+            numbered::list(100..300, "PENDING")
+        }
+    });
+    let (scene, [mut approved, mut rejected]) = beyond_the_list(host, by_status).await;
+
+    answer::passed(&approved.answer("the approved call").await);
+    let refused = rejected.answer("the rejected call").await;
+    let reason = "the approval request was rejected";
+    let id = answer::settled(&refused, "REJECTED", reason);
+    assert_eq!(id, numbered::id(1));
+    assert_eq!(scene.lies().count(Kind::Claim), 1);
+    scene.finish(1).await;
 }
