@@ -2,7 +2,8 @@
 
 use hoop_tests::answer;
 use hoop_tests::host::Host;
-use hoop_tests::lying_plane::Reply;
+use hoop_tests::http1::request;
+use hoop_tests::lying_plane::{Kind, Reply};
 use hoop_tests::policy::{self, APPROVAL_RULE};
 use hoop_tests::scene::Scene;
 use hoop_tests::wait;
@@ -17,24 +18,47 @@ fn the_access_log_names_the_decision_its_rule_and_the_approval() {
     runtime.expect("a runtime").block_on(async {
         let rules = json!([
             {"name": "no-admin", "match": {"paths": ["/admin/**"]}, "action": "deny"},
+            {"match": {"paths": ["/nameless/**"]}, "action": "deny"},
             {"name": "pay", "match": {"paths": ["/payments/**"]}, "action": "require_approval", "approval_rule": APPROVAL_RULE},
         ]);
-        let scene = Scene::lying(Host::Envoy)
-            .policy(policy::with_rules(rules))
-            .start()
-            .await;
-        scene.lies().once(Reply::review(201, false, ID, "PENDING"));
-        scene.lies().once(Reply::review(200, true, ID, "EXECUTED"));
+        let mut policy = policy::with_rules(rules);
+        policy["poll_interval_ms"] = 100.into();
+        let scene = Scene::lying(Host::Envoy).policy(policy).start().await;
+        let lies = scene.lies();
+        lies.on(Kind::Filing, Reply::review(201, false, ID, "PENDING"));
+        lies.next(Kind::Filing, Reply::review(201, false, ID, "PENDING"));
+        lies.next(Kind::Filing, Reply::review(200, true, ID, "EXECUTED"));
+        lies.on(Kind::Claim, Reply::review(200, true, ID, "EXECUTED"));
 
         answer::pending(&scene.post("/payments/1", &scene.body()).await);
         answer::passed(&scene.post("/payments/2", &scene.body()).await);
         answer::policy_with_status(&scene.get("/admin").await, 403);
+        answer::policy_with_status(&scene.get("/nameless").await, 403);
         answer::passed(&scene.get("/free").await);
+        for (target, status) in [
+            ("/payments/held", "APPROVED"),
+            ("/payments/held-in-vain", "REJECTED"),
+        ] {
+            lies.on(Kind::List, Reply::list(&[(ID, status)]));
+            let held = [("x-hoop-approval-mode", "hold")];
+            scene
+                .send(&request("POST", target, &held, Some(b"x")))
+                .await;
+        }
+        lies.on(Kind::Filing, Reply::typed(500, "text/plain", "no"));
+        answer::not_filed(&scene.post("/payments/unfiled", b"x").await);
 
         for (path, end) in [
             ("/payments/1", format!("hoop=pending rule=pay approval={ID}")),
             ("/payments/2", format!("hoop=released rule=pay approval={ID}")),
             ("/admin", "hoop=deny_rule rule=no-admin approval=-".to_owned()),
+            ("/nameless", "hoop=deny_rule rule=rules[1] approval=-".to_owned()),
+            ("/payments/held", format!("hoop=released rule=pay approval={ID}")),
+            (
+                "/payments/held-in-vain",
+                format!("hoop=rejected rule=pay approval={ID}"),
+            ),
+            ("/payments/unfiled", "hoop=plane_fault rule=pay approval=-".to_owned()),
             ("/free", "hoop=- rule=- approval=-".to_owned()),
         ] {
             wait::until(&format!("the line of {path} ends in {end}"), async || {
@@ -46,6 +70,6 @@ fn the_access_log_names_the_decision_its_rule_and_the_approval() {
             })
             .await;
         }
-        scene.finish(2).await;
+        scene.finish(3).await;
     });
 }

@@ -9,6 +9,7 @@ use hoop_tests::lying_plane::{Kind, Latch, Reply};
 use hoop_tests::on_both_hosts;
 use hoop_tests::policy;
 use hoop_tests::scene::Scene;
+use hoop_tests::way::chunked;
 use hoop_tests::{numbered, wait};
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -32,7 +33,7 @@ async fn send_many(scene: &Scene, count: usize) -> JoinSet<Answer> {
         if number % 6 < 3 {
             let call = match number % 6 {
                 0 => request("POST", &target, &[], Some(&body)),
-                1 => chunked(&target, &body),
+                1 => chunked("POST", &target, &[], &body, 7, &[]),
                 _ => request("DELETE", &target, &[], None),
             };
             let mut connection = scene.connect().await;
@@ -57,17 +58,6 @@ fn body(scene: &Scene, number: usize) -> Vec<u8> {
         return Vec::new();
     }
     format!("{} of {}", scene.marker, "x".repeat(number * 40)).into_bytes()
-}
-
-fn chunked(target: &str, body: &[u8]) -> Vec<u8> {
-    let mut bytes = request("POST", target, &[("transfer-encoding", "chunked")], None);
-    for chunk in body.chunks(7) {
-        bytes.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
-        bytes.extend_from_slice(chunk);
-        bytes.extend_from_slice(b"\r\n");
-    }
-    bytes.extend_from_slice(b"0\r\n\r\n");
-    bytes
 }
 
 /// Asserts that each of the first `count` calls has reached the upstream once, with its own body.

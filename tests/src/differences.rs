@@ -4,16 +4,10 @@
 use crate::host::Host;
 
 /// Cases that fail on the simulator, as `module::case`.
-const CASES: [(&str, &str); 2] = [
-    (
-        "access_log::the_access_log_can_print_what_was_decided",
-        "the access log has one form for all; another format is refused",
-    ),
-    (
-        "requester::a_client_certificate_names_who_asks",
-        "the names in a client certificate are not read, since that would take a parser for X.509",
-    ),
-];
+const CASES: [(&str, &str); 1] = [(
+    "requester::a_client_certificate_names_who_asks",
+    "the names in a client certificate are not read, since that would take a parser for X.509",
+)];
 
 /// What the simulator does otherwise with requests that `cases/differential.rs` makes up.
 pub const EXCHANGES: &[ExchangeDifference] = &[

@@ -121,3 +121,7 @@ pub(super) async fn send_data(
     }
     Some(())
 }
+
+/// How much the library lets small DATA frames cost beyond their bytes. By itself it ends a connection with some hundreds of them
+/// under way; Envoy counts only empty ones. The flow control window still bounds how many there can be.
+pub(super) const DATA_FRAME_BUDGET: usize = 1 << 30;

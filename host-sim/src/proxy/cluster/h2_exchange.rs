@@ -57,6 +57,7 @@ impl Cluster {
         let builder = h2::client::Builder::new()
             .initial_window_size(WINDOW)
             .initial_connection_window_size(WINDOW)
+            .data_frame_budget(h2_wire::DATA_FRAME_BUDGET)
             .handshake(io);
         let (sender, connection) = builder.await.map_err(failure)?;
         tokio::task::spawn_local(async move {

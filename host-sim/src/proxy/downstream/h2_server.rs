@@ -29,6 +29,7 @@ impl Server {
             .initial_window_size(http.initial_stream_window)
             .initial_connection_window_size(http.initial_connection_window)
             .max_header_list_size(header_bytes)
+            .data_frame_budget(h2_wire::DATA_FRAME_BUDGET)
             .handshake::<_, Bytes>(io);
         let Ok(mut accepting) = handshake.await else {
             return;
