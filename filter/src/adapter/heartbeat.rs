@@ -14,7 +14,8 @@ pub(super) struct Heartbeat {
 }
 
 impl Heartbeat {
-    pub const fn new(now: u64) -> Self {
+    pub fn new(now: u64) -> Self {
+        hostcalls::offer_lease(LEASE);
         Self {
             next: Cell::new(now.saturating_add(FIRST_MS)),
         }
@@ -34,7 +35,7 @@ impl Heartbeat {
         let jitter = now.checked_rem(JITTER_MS).unwrap_or_default();
         self.next
             .set(now.saturating_add(SHORTEST_MS).saturating_add(jitter));
-        hostcalls::take_lease(LEASE, now, SHORTEST_MS)
+        hostcalls::take_lease(LEASE, SHORTEST_MS)
     }
 
     pub fn answered(answer: Result<PlaneAnswer, PlaneFault>) {

@@ -1,6 +1,6 @@
 //! The hostcalls that the gate uses, each as a `Result` or an `Option`, never as a panic on what a client sent.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use proxy_wasm::hostcalls;
 use proxy_wasm::types::{BufferType, MapType, MetricType, Status};
@@ -210,15 +210,36 @@ pub(super) fn note(note: &Note) {
     }
 }
 
-/// Takes a lease in the data that the VMs of a process share; `false` where another has it.
-pub(super) fn take_lease(key: &str, now: u64, length: u64) -> bool {
+/// Makes sure that a lease is there to be taken. The host notices that two write at once only where there was a value before.
+pub(super) fn offer_lease(key: &str) {
+    let (there, _) = hostcalls::get_shared_data(key).unwrap_or((None, None));
+    let never = 0_u64.to_le_bytes();
+    if there.is_none() && hostcalls::set_shared_data(key, Some(&never), None).is_err() {
+        log::debug!("the lease {key} could not be offered");
+    }
+}
+
+/// Takes a lease in the data that the VMs of a process share; `false` where another has it. It goes by the time of day, since
+/// the data outlives a VM and each VM has a clock of its own.
+pub(super) fn take_lease(key: &str, length: u64) -> bool {
+    let now = time_of_day_ms();
     let (taken, cas) = hostcalls::get_shared_data(key).unwrap_or((None, None));
     let taken = taken.and_then(|bytes| bytes.try_into().ok());
     let taken_at = taken.map(u64::from_le_bytes);
-    if taken_at.is_some_and(|at| now < at.saturating_add(length)) {
+    // A lease from the future was taken before somebody set the clock back.
+    if taken_at.is_some_and(|at| (at..at.saturating_add(length)).contains(&now)) {
         return false;
     }
     hostcalls::set_shared_data(key, Some(&now.to_le_bytes()), cas).is_ok()
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the adapter is where the clock is read"
+)]
+fn time_of_day_ms() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    u64::try_from(since.unwrap_or_default().as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The host's ids of all metrics.
