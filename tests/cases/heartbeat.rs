@@ -19,13 +19,13 @@ const ID: &str = "0f1e2d3c-4b5a-4697-8897-a6b5c4d3e2f1";
 async fn beating(host: Host, beats: bool, handshake: Reply) -> Scene {
     let mut policy = policy::holding_for_a_second();
     policy["control_plane"]["heartbeat"] = beats.into();
-    let scene = Scene::lying(host).policy(policy).workers(4).start().await;
-    let lies = scene.lies();
-    lies.on(Kind::Handshake, handshake);
-    lies.on(Kind::Filing, Reply::review(201, false, ID, "PENDING"));
-    lies.on(Kind::List, Reply::list(&[(ID, "PENDING")]));
-    lies.on(Kind::Claim, Reply::review(200, false, ID, "PENDING"));
-    scene
+    let scene = Scene::lying(host).policy(policy).workers(4).script(|lies| {
+        lies.on(Kind::Handshake, handshake);
+        lies.on(Kind::Filing, Reply::review(201, false, ID, "PENDING"));
+        lies.on(Kind::List, Reply::list(&[(ID, "PENDING")]));
+        lies.on(Kind::Claim, Reply::review(200, false, ID, "PENDING"));
+    });
+    scene.start().await
 }
 
 /// A hold of a second: by its end every worker has had the time for its first heartbeat.

@@ -32,6 +32,9 @@ pub enum PlaneKind {
 /// A change of the bootstrap document.
 type Edit = Box<dyn FnOnce(&mut Value)>;
 
+/// What a lying plane is told before the host starts.
+type Script = Box<dyn FnOnce(&LyingPlane)>;
+
 /// How a scene is built.
 pub struct SceneBuilder {
     host: Host,
@@ -41,6 +44,7 @@ pub struct SceneBuilder {
     concurrency: u32,
     token: Option<String>,
     edits: Vec<Edit>,
+    scripts: Vec<Script>,
 }
 
 /// A running scene.
@@ -327,7 +331,14 @@ impl SceneBuilder {
             concurrency: 1,
             token: None,
             edits: Vec::new(),
+            scripts: Vec::new(),
         }
+    }
+
+    /// Scripts a lying plane before the host starts, for what a gate asks by itself.
+    pub fn script(mut self, script: impl FnOnce(&LyingPlane) + 'static) -> SceneBuilder {
+        self.scripts.push(Box::new(script));
+        self
     }
 
     /// Replaces the plugin configuration. The plane's authority in it becomes the address of this scene's plane.
@@ -376,7 +387,11 @@ impl SceneBuilder {
             PlaneKind::Lying => {
                 let own = || format!("hsc_{}_{}", "T".repeat(40), dir.name());
                 let token = self.token.unwrap_or_else(own);
-                (Plane::Lying(LyingPlane::start().await), token)
+                let plane = LyingPlane::start().await;
+                for script in self.scripts {
+                    script(&plane);
+                }
+                (Plane::Lying(plane), token)
             }
             PlaneKind::Real => {
                 let plane = RealPlane::start(dir.path(), self.plane_yaml).await;
