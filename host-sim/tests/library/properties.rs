@@ -250,17 +250,17 @@ fn the_metadata_of_the_route_are_there_down_to_each_value() {
     ];
     let values = values.map(|(name, value)| (name.to_owned(), value));
     let group = values.into_iter().collect();
-    let metadata = Metadata([("hoop".to_owned(), group)].into());
+    let metadata = Metadata([("service".to_owned(), group)].into());
     let under = |path: &str| format!("xds.route_metadata.filter_metadata.{path}");
     let wanted = [
-        (under("hoop.tier"), "0 gold"),
-        (under("hoop.yes"), "0 \u{1}"),
-        (under("hoop.nothing"), "3"),
-        (under("hoop.list.1"), "0 b"),
-        (under("hoop.list.2"), "1"),
-        (under("hoop.tier.more"), "1"),
-        (under("hoop.Tier"), "1"),
-        (under("hoop"), "3"),
+        (under("service.tier"), "0 gold"),
+        (under("service.yes"), "0 \u{1}"),
+        (under("service.nothing"), "3"),
+        (under("service.list.1"), "0 b"),
+        (under("service.list.2"), "1"),
+        (under("service.tier.more"), "1"),
+        (under("service.Tier"), "1"),
+        (under("service"), "3"),
         (under("other.tier"), "1"),
         ("xds.route_metadata.other".to_owned(), "1"),
         ("xds.route_name".to_owned(), "0 main"),
