@@ -51,6 +51,8 @@ pub enum Reason {
     RedactionKeyMissing,
     /// The Control Plane lets no more approval requests wait.
     TooManyWaiting,
+    /// A rule looks at metadata of the route that are no text.
+    RouteMetadata,
     /// An upgrade or CONNECT under a holding rule.
     Upgrade,
 }
@@ -103,6 +105,7 @@ impl Denial {
             | Reason::NoApprovalRule
             | Reason::NotFiled
             | Reason::RedactionKeyMissing
+            | Reason::RouteMetadata
             | Reason::TooManyWaiting
             | Reason::Upgrade => None,
         }
@@ -160,6 +163,9 @@ impl Denial {
             Reason::TooManyWaiting => format!(
                 "{message}: too many approval requests are waiting for a decision; wait until some of them are decided"
             ),
+            Reason::RouteMetadata => format!(
+                "{message}: a rule looks at metadata of the route that are no text, so the gate cannot judge this request"
+            ),
             Reason::Upgrade => {
                 format!(
                     "{message}: a connection upgrade cannot be approved, because what follows it cannot be read"
@@ -193,6 +199,7 @@ impl Denial {
             Reason::NoApprovalRule => Counter::RefusedNoApprovalRule,
             Reason::NotFiled => Counter::RefusedPlaneFault,
             Reason::RedactionKeyMissing => Counter::RefusedRedactionKey,
+            Reason::RouteMetadata => Counter::RefusedRouteMetadata,
             Reason::TooManyWaiting => Counter::RefusedTooManyWaiting,
             Reason::Upgrade => Counter::RefusedUpgrade,
         }
@@ -221,6 +228,7 @@ impl Denial {
             Reason::NoApprovalRule => "no_approval_rule",
             Reason::NotFiled => "plane_fault",
             Reason::RedactionKeyMissing => "redaction_key",
+            Reason::RouteMetadata => "route_metadata",
             Reason::TooManyWaiting => "too_many_waiting",
             Reason::Upgrade => "upgrade",
         }

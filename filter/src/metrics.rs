@@ -73,6 +73,8 @@ pub enum Counter {
     RefusedUpgrade,
     /// A refusal because a query secret cannot be bound to the approval without a key.
     RefusedRedactionKey,
+    /// A refusal because a rule looks at metadata of the route that are no text.
+    RefusedRouteMetadata,
     /// A request that the reserved path answered.
     ReservedPathAnswered,
     /// A call sent to the Control Plane.
@@ -95,7 +97,7 @@ pub enum Counter {
 
 impl Counter {
     /// All counters, in the order of their declaration.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 35] = [
         Self::Passed,
         Self::Abandoned,
         Self::Filed,
@@ -121,6 +123,7 @@ impl Counter {
         Self::RefusedTooManyWaiting,
         Self::RefusedUpgrade,
         Self::RefusedRedactionKey,
+        Self::RefusedRouteMetadata,
         Self::ReservedPathAnswered,
         Self::PlaneCalls,
         Self::PlaneFailures,
@@ -174,6 +177,7 @@ impl Counter {
             Self::RefusedTooManyWaiting => "hoop_filter_refused_too_many_waiting_total",
             Self::RefusedUpgrade => "hoop_filter_refused_upgrade_total",
             Self::RefusedRedactionKey => "hoop_filter_refused_redaction_key_total",
+            Self::RefusedRouteMetadata => "hoop_filter_refused_route_metadata_total",
             Self::ReservedPathAnswered => "hoop_filter_reserved_path_answered_total",
             Self::PlaneCalls => "hoop_filter_plane_calls_total",
             Self::PlaneFailures => "hoop_filter_plane_failures_total",

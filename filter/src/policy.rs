@@ -99,6 +99,8 @@ pub enum Doubt {
     PathOrHost,
     /// A query parameter.
     Query,
+    /// The metadata of the route, which are no text.
+    RouteMetadata,
 }
 
 /// Which approval a request needs.

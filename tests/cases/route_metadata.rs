@@ -15,6 +15,7 @@ on_both_hosts! {
     a_route_brings_its_own_approval_rule,
     a_route_without_a_usable_approval_rule_refuses_and_nothing_is_filed,
     a_condition_on_the_route_decides_by_each_comparison,
+    metadata_that_are_no_text_never_slip_past_a_comparison,
     a_route_that_answers_itself_is_guarded_like_any_other,
     a_rule_on_the_body_finds_the_metadata_of_the_route_again,
     a_client_can_name_no_metadata,
@@ -182,6 +183,39 @@ async fn a_condition_on_the_route_decides_by_each_comparison(host: Host) {
     answer::passed(&scene.get("/public").await);
     answer::passed(&scene.get("/Gold").await);
     scene.finish(2).await;
+}
+
+async fn metadata_that_are_no_text_never_slip_past_a_comparison(host: Host) {
+    let values = [
+        ("number", json!(1)),
+        ("zero", json!(0)),
+        ("yes", json!(true)),
+        ("list", json!(["1"])),
+        ("group", json!({"tier": "1"})),
+        ("null", json!(null)),
+    ];
+    let condition = json!([{"key": "tier", "equals": "1"}]);
+    let rules = json!([
+        {"match": {"methods": ["POST"], "route_metadata": condition}, "action": "require_approval", "approval_rule": APPROVAL_RULE},
+        {"match": {"methods": ["PUT"], "route_metadata": condition}, "action": "allow"},
+        {"match": {"methods": ["PUT"]}, "action": "deny", "message": "not allowed"},
+    ]);
+    let routes = values
+        .clone()
+        .map(|(name, value)| route(&format!("/{name}"), json!({"hoop": {"tier": value}})));
+    let scene = scene_with(host, rules, routes.to_vec()).await;
+    for (name, _) in &values {
+        let target = format!("/{name}");
+        let answer = scene.post(&target, b"x").await;
+        answer::policy_with_status(&answer, 403);
+        assert!(answer.text().contains("are no text"), "{target}: {answer}");
+        let put = request("PUT", &target, &[], Some(b"x"));
+        answer::policy(&scene.send(&put).await, "not allowed");
+    }
+    let refused = "wasmcustom.hoop_filter_refused_route_metadata_total";
+    assert_eq!(scene.proxy.stat(refused).await, 6);
+    assert_eq!(scene.lies().calls().len(), 0);
+    scene.finish(0).await;
 }
 
 async fn a_route_that_answers_itself_is_guarded_like_any_other(host: Host) {

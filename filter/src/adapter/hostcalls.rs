@@ -186,9 +186,14 @@ const NEVER_REACHED: u64 = 1 << 1 | 1 << 5 | 1 << 7 | 1 << 8;
 /// Time-out, resets of either side, connection ended: something may have been sent.
 const MAY_HAVE_REACHED: u64 = 1 << 2 | 1 << 3 | 1 << 4 | 1 << 6;
 
-/// What the metadata of the request's route say. Envoy walks down to the value, a text as its bytes.
+/// What the metadata of the request's route say: a text as its bytes, anything else as bytes that are no text.
 pub(super) fn route_metadata(namespace: &str, key: &str) -> Option<Vec<u8>> {
-    property(&["xds", "route_metadata", "filter_metadata", namespace, key])
+    let path = vec!["xds", "route_metadata", "filter_metadata", namespace, key];
+    match hostcalls::get_property(path) {
+        Ok(value) => value.filter(|value| !value.is_empty()),
+        // There, and nothing that the host could write down, such as a list.
+        Err(_) => Some(vec![0]),
+    }
 }
 
 fn property(path: &[&str]) -> Option<Vec<u8>> {

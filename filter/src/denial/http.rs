@@ -62,6 +62,7 @@ impl Denial {
             | Reason::NoApprovalRule
             | Reason::NotFiled
             | Reason::RedactionKeyMissing
+            | Reason::RouteMetadata
             | Reason::TooManyWaiting
             | Reason::Upgrade => 403,
         }

@@ -120,6 +120,7 @@ const fn reason_of(doubt: Doubt) -> Reason {
         Doubt::Body => Reason::AmbiguousBody,
         Doubt::PathOrHost => Reason::AmbiguousPath,
         Doubt::Query => Reason::AmbiguousQuery,
+        Doubt::RouteMetadata => Reason::RouteMetadata,
     }
 }
 

@@ -101,6 +101,7 @@ pub(super) fn refused(
         | Reason::NotChecked { .. }
         | Reason::NotFiled
         | Reason::RedactionKeyMissing
+        | Reason::RouteMetadata
         | Reason::TooManyWaiting => log::Level::Warn,
         Reason::AmbiguousBody
         | Reason::AmbiguousPath

@@ -234,11 +234,17 @@ impl<'s> Evaluation<'s> {
     }
 
     fn meets_metadata(&self, condition: &MetadataCondition) -> Meets {
-        self.with_route_value(&condition.namespace, &condition.key, |value| match value {
-            Some(value) => condition.test.passes(value, Case::Sensitive),
-            None => condition.test == TextTest::Exists(false),
+        self.with_route_value(&condition.namespace, &condition.key, |value| {
+            match (value, &condition.test) {
+                // A number, a list and the like reach the gate as bytes of the host's own: what the operator wrote there cannot
+                // be told.
+                (Some(value), TextTest::Glob(_) | TextTest::OneOf(_)) if !is_text(value) => {
+                    Meets::Maybe(Doubt::RouteMetadata)
+                }
+                (Some(value), test) => test.passes(value, Case::Sensitive).into(),
+                (None, test) => (*test == TextTest::Exists(false)).into(),
+            }
         })
-        .into()
     }
 
     fn with_route_value<T>(
@@ -281,4 +287,8 @@ fn all<T>(conditions: impl IntoIterator<Item = T>, holds: impl Fn(T) -> Meets) -
         }
     }
     meets
+}
+
+fn is_text(value: &[u8]) -> bool {
+    std::str::from_utf8(value).is_ok_and(|text| !text.chars().any(char::is_control))
 }

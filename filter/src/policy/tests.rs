@@ -57,6 +57,10 @@ fn said_of(verdict: &Verdict<'_>) -> &'static str {
             doubt: Doubt::Query,
             ..
         } => "ambiguous query",
+        Verdict::Ambiguous {
+            doubt: Doubt::RouteMetadata,
+            ..
+        } => "ambiguous route",
         Verdict::Deny { .. } => "deny",
         Verdict::NeedsBody { .. } => "needs body",
         Verdict::Pass => "pass",

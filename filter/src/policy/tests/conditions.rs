@@ -314,10 +314,11 @@ fn the_route_carries_conditions_and_is_asked_once_for_each_key() {
     let tier = r#""route_metadata":[{"key":"tier","equals":"gold"}]"#;
     let other = r#""route_metadata":[{"namespace":"com.x","key":"tier","glob":"g*"}]"#;
     let missing = r#""route_metadata":[{"key":"tier","exists":false}]"#;
-    let table: [(&str, &[u8], (&str, &str)); 5] = [
+    let table: [(&str, &[u8], (&str, &str)); 6] = [
         (tier, b"gold", ("hold", "pass")),
         (tier, b"GOLD", ("pass", "deny")),
-        (tier, b"\xff", ("pass", "deny")),
+        (tier, b"\xff", ("ambiguous route", "deny")),
+        (tier, b"\0\0\0\0\0\0\0\0", ("ambiguous route", "deny")),
         (other, b"gold", ("pass", "deny")),
         (missing, b"gold", ("pass", "deny")),
     ];
