@@ -27,6 +27,8 @@ pub enum Effect {
     Note(Note),
     /// Take these headers out of the request before anything goes on.
     RemoveRequestHeaders(Vec<&'static str>),
+    /// Take all trailers off the request: nobody was shown them.
+    RemoveRequestTrailers,
     /// Tell the Control Plane how a release ended; nobody waits for the answer.
     Settle {
         /// The approval.

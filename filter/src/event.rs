@@ -25,6 +25,9 @@ pub enum Event {
     ResponseStarted {
         /// Its status code.
         status: u16,
+        /// Whether the host is sure that no other attempt at the request came before, and that the answer's end can be told from a
+        /// connection that broke off.
+        is_conclusive: bool,
     },
     /// The stream is over: answered, forwarded and done, or given up by the client or the host.
     StreamEnded {

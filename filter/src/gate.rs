@@ -131,6 +131,10 @@ impl Gate {
         )
     }
 
+    const fn is_filed(&self) -> bool {
+        matches!(self.state, State::Filed(_))
+    }
+
     /// Whether what the upstream answers still matters.
     #[must_use]
     pub const fn awaits_upstream(&self) -> bool {
@@ -161,7 +165,11 @@ impl Gate {
                 },
             ) => self.collected(listener, purpose, body.add(&chunk, end_of_stream)),
             (State::Collecting(purpose, body), Event::RequestTrailers) => {
-                self.collected(listener, purpose, body.ended())
+                let mut effects = self.collected(listener, purpose, body.ended());
+                if self.is_filed() {
+                    effects.push(Effect::RemoveRequestTrailers);
+                }
+                effects
             }
             (State::Observing(head, body), event) => self.observe(listener, head, body, event),
             (State::Filed(filed), Event::PlaneAnswered(answer)) => {

@@ -46,7 +46,16 @@ pub enum Errand {
     /// A read of the list, or of the part of it that stands so.
     List(Option<Shown>),
     /// The settlement of a release.
-    Settle(ApprovalId),
+    Settle(Settling),
+}
+
+/// A settlement that the Control Plane is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settling {
+    id: ApprovalId,
+    pending: PendingSettlement,
+    settlement: Settlement,
+    tries: usize,
 }
 
 /// A status by which the list is read where it holds more than one answer can show.
@@ -105,6 +114,8 @@ pub struct Poller {
     turn: usize,
     /// When the next of those that the list does not show is claimed.
     next_rotation: u64,
+    /// Settlements that the plane has not taken, and when each is told again.
+    unsettled: Vec<(u64, Settling)>,
 }
 
 /// How the list is read.
@@ -129,6 +140,7 @@ impl Poller {
             list: List::Due { at: 0 },
             turn: 0,
             next_rotation: 0,
+            unsettled: Vec::new(),
         }
     }
 
@@ -167,9 +179,14 @@ impl Poller {
         }
     }
 
-    /// When to tick next; `None` while nobody waits.
+    /// When to tick next; `None` while nothing is to be done.
     #[must_use]
     pub fn next_tick(&self) -> Option<u64> {
+        let settlements = self.unsettled.iter().map(|(at, _)| *at);
+        settlements.chain(self.next_look()).min()
+    }
+
+    fn next_look(&self) -> Option<u64> {
         let deadlines = self
             .waited_for()
             .filter_map(|(_, watch)| watch.next_deadline());
@@ -190,10 +207,10 @@ impl Poller {
     /// Does what is due.
     #[must_use]
     pub fn tick(&mut self, plane: &ControlPlane, now: u64) -> Vec<Order> {
+        let mut orders = self.settle_again(plane, now);
         if self.waited_for().next().is_none() {
-            return Vec::new();
+            return orders;
         }
-        let mut orders = Vec::new();
         if let List::Missing { retry_at } = self.list
             && retry_at <= now
         {
@@ -242,9 +259,9 @@ impl Poller {
         now: u64,
     ) -> Vec<Order> {
         match errand {
-            Errand::Claim(id) => self.claimed(&id, answer),
+            Errand::Claim(id) => self.claimed(&id, answer, now),
             Errand::List(shown) => self.listed(plane, shown, answer, now),
-            Errand::Settle(id) => settled(&id, answer),
+            Errand::Settle(settling) => self.settled(settling, answer, now),
         }
     }
 
@@ -330,7 +347,7 @@ impl Poller {
             watch.is_hidden &= !is_whole;
             match status {
                 Status::Approved => {
-                    if watch.may_claim() && watch.is_waited_for() {
+                    if watch.believes_the_list(now) {
                         orders.extend(claim(plane, &id, watch, now));
                     }
                 }
@@ -347,7 +364,12 @@ impl Poller {
         orders
     }
 
-    fn claimed(&mut self, id: &ApprovalId, answer: Result<PlaneAnswer, PlaneFault>) -> Vec<Order> {
+    fn claimed(
+        &mut self,
+        id: &ApprovalId,
+        answer: Result<PlaneAnswer, PlaneFault>,
+        now: u64,
+    ) -> Vec<Order> {
         let claimed_at = self
             .approvals
             .get_mut(id)
@@ -358,7 +380,12 @@ impl Poller {
             Ok(Filing::Held {
                 status: Status::Pending | Status::Processing,
                 ..
-            }) => self.end_holds(id, claimed_at),
+            }) => {
+                if let Some(watch) = self.approvals.get_mut(id) {
+                    watch.undecided_at = Some(now);
+                }
+                self.end_holds(id, claimed_at)
+            }
             Ok(Filing::Held { status, .. }) => self.tell_all(id, &status),
             Err(fault) => {
                 let mut orders = failed(&fault, "claim");
@@ -425,6 +452,50 @@ impl Poller {
         watchers
     }
 
+    fn settled(
+        &mut self,
+        settling: Settling,
+        answer: Result<PlaneAnswer, PlaneFault>,
+        now: u64,
+    ) -> Vec<Order> {
+        let Err(fault) = answer.and_then(|answer| read_settlement(&answer)) else {
+            return Vec::new();
+        };
+        let mut orders = failed(&fault, "settle");
+        // The plane has said what stands; telling it again would change nothing.
+        let is_final = matches!(
+            fault,
+            PlaneFault::Status {
+                status: 400..=499,
+                ..
+            }
+        );
+        let wait = SETTLING_AGAIN_MS.get(settling.tries).copied();
+        match wait.filter(|_| !is_final) {
+            Some(wait) => self.unsettled.push((now.saturating_add(wait), settling)),
+            None => {
+                let line = format!(
+                    "settle=failed approval_id={} outcome={} why=\"the control plane spends at its deadline what nobody settles\"",
+                    settling.id,
+                    settling.settlement.word()
+                );
+                orders.push(Order::Log(log::Level::Warn, line));
+            }
+        }
+        orders
+    }
+
+    fn settle_again(&mut self, plane: &ControlPlane, now: u64) -> Vec<Order> {
+        let all = std::mem::take(&mut self.unsettled).into_iter();
+        let (due, later): (Vec<_>, Vec<_>) = all.partition(|(at, _)| *at <= now);
+        self.unsettled = later;
+        let again = due.into_iter().flat_map(|(_, mut settling)| {
+            settling.tries = settling.tries.saturating_add(1);
+            told_how_it_ended(plane, settling)
+        });
+        again.collect()
+    }
+
     fn waited_for(&self) -> impl Iterator<Item = (&ApprovalId, &ApprovalWatch)> {
         let all = self.approvals.iter();
         all.filter(|(_, watch)| watch.is_waited_for())
@@ -450,23 +521,23 @@ pub fn settle(
     pending: &PendingSettlement,
     settlement: Settlement,
 ) -> Vec<Order> {
-    let call = plane.settle(id, pending.release_id.as_ref(), settlement);
-    counted(vec![Order::Call(call, Errand::Settle(id.clone()))])
+    let settling = Settling {
+        id: id.clone(),
+        pending: pending.clone(),
+        settlement,
+        tries: 0,
+    };
+    told_how_it_ended(plane, settling)
 }
 
-fn settled(id: &ApprovalId, answer: Result<PlaneAnswer, PlaneFault>) -> Vec<Order> {
-    match answer.and_then(|answer| read_settlement(&answer)) {
-        Ok(()) => Vec::new(),
-        Err(fault) => {
-            let mut orders = failed(&fault, "settle");
-            let line = format!(
-                "settle=failed approval_id={id} why=\"the control plane spends the approval at its deadline\""
-            );
-            orders.push(Order::Log(log::Level::Warn, line));
-            orders
-        }
-    }
+fn told_how_it_ended(plane: &ControlPlane, settling: Settling) -> Vec<Order> {
+    let release_id = settling.pending.release_id.as_ref();
+    let call = plane.settle(&settling.id, release_id, settling.settlement);
+    counted(vec![Order::Call(call, Errand::Settle(settling))])
 }
+
+/// How long to wait before each new try to settle. The plane takes the same settlement twice without harm.
+const SETTLING_AGAIN_MS: [u64; 3] = [1_000, 5_000, 30_000];
 
 fn claim(plane: &ControlPlane, id: &ApprovalId, watch: &mut ApprovalWatch, now: u64) -> Vec<Order> {
     watch.claimed_at = Some(now);

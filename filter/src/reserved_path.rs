@@ -143,7 +143,7 @@ pub fn disguised() -> Vec<Effect> {
     let mut effects = vec![Effect::Count(Counter::RefusedAmbiguousPath)];
     effects.extend(answered(error(
         400,
-        "write the path under /.well-known/hoop/ in its plain form",
+        "the path can be read as one under /.well-known/hoop/, write it in its plain form",
     )));
     effects
 }

@@ -9,7 +9,7 @@ use crate::effect::Effect;
 use crate::event::{Event, News};
 use crate::gate::{Gate, Opening};
 use crate::identity::Surroundings;
-use crate::listener::Listener;
+use crate::listener::{Enforcement, Listener};
 use crate::metrics::Counter;
 use crate::request::{HeadFault, RequestHead};
 use crate::reserved_path::{self, Claim, StatusRead};
@@ -56,7 +56,13 @@ impl Stream {
                     effects,
                 )
             }
-            Claim::Disguised => Self::ended(reserved_path::disguised()),
+            // What an observing listener cannot read it lets pass like the rest; its policy says what it would have done.
+            Claim::Disguised if listener.enforcement == Enforcement::Enforce => {
+                Self::ended(reserved_path::disguised())
+            }
+            Claim::Disguised => {
+                Self::through_the_gate(listener, &head, end_of_stream, surroundings)
+            }
             Claim::NotOurs => Self::through_the_gate(listener, &head, end_of_stream, surroundings),
         }
     }

@@ -79,6 +79,7 @@ async fn files_and_runs_exactly(scene: &Scene, way: Way, body: &[u8]) {
         format!("POST {TARGET} HTTP/1.1").into_bytes(),
         "{way:?}"
     );
+    assert_eq!(run.trailers, [], "nobody approved them: {way:?}");
 }
 
 /// Every byte there is, line ends and a UTF-8 sequence cut in half.

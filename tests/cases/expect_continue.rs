@@ -157,6 +157,8 @@ async fn curl(scene: &Scene, target: &str, file: &str) -> Answer {
         "600",
         "--header",
         "expect: 100-continue",
+        "--header",
+        "content-type: application/json",
         "--data-binary",
         &data,
     ];

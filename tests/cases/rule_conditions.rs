@@ -137,7 +137,7 @@ async fn a_holding_rule_takes_a_header_by_each_comparison_without_letter_case(ho
             ("/equals", &[b"x-env: prod", b"x-env: dev"], Held),
             ("/equals", &[b"x-env: production"], Passed),
             // A list is one value.
-            ("/equals", &[b"x-env: dev,prod"], Passed),
+            ("/equals", &[b"x-env: dev,prod"], Held),
             ("/equals", &[b"x-env: \xff\xfe"], Passed),
             ("/equals", &[b"x-env: prod\xff"], Passed),
             ("/equals", &[b"x-env: \xff", b"x-env: prod"], Held),
@@ -150,7 +150,7 @@ async fn a_holding_rule_takes_a_header_by_each_comparison_without_letter_case(ho
             ("/glob", &[b"x-env: prod-eu"], Held),
             ("/glob", &[b"x-env: PRO-EU"], Held),
             ("/glob", &[b"x-env: pro\xff\x80-eu"], Held),
-            ("/glob", &[b"x-env: dev, pro-eu"], Passed),
+            ("/glob", &[b"x-env: dev, pro-eu"], Held),
             ("/glob", &[b"x-env: prod-eu2"], Passed),
             ("/there", &[b"x-env: \xff"], Held),
             ("/there", &[b"x-env:"], Held),

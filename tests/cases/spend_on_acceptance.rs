@@ -12,6 +12,7 @@ use hoop_tests::scene::{Scene, SceneBuilder};
 use hoop_tests::upstream::Reaction;
 use hoop_tests::wait;
 use serde_json::{Value, json};
+use tokio::runtime::Builder;
 
 on_both_hosts! {
     an_accepted_call_spends_its_approval,
@@ -19,11 +20,13 @@ on_both_hosts! {
     a_call_that_no_upstream_got_gives_its_approval_back,
     a_call_that_may_have_run_spends_its_approval,
     a_refusal_that_breaks_off_spends_its_approval,
+    a_refusal_whose_end_cannot_be_told_spends_its_approval,
     while_a_call_is_under_way_nobody_else_runs_on_its_approval,
     a_client_that_leaves_while_the_upstream_works_spends_the_approval,
     a_held_call_that_the_upstream_refuses_leaves_its_approval_to_the_next,
     a_plane_that_spends_at_the_release_is_not_told_how_it_ended,
     a_plane_that_takes_no_settlement_is_named_in_the_log,
+    a_settlement_that_was_lost_is_told_again,
 }
 
 fn accepting(mode: &str) -> Value {
@@ -148,6 +151,44 @@ async fn a_refusal_that_breaks_off_spends_its_approval(host: Host) {
     scene.finish(1).await;
 }
 
+async fn a_refusal_whose_end_cannot_be_told_spends_its_approval(host: Host) {
+    let scene = real(host).start().await;
+    let id = approved(&scene).await;
+    scene.upstream.react(Reaction::RawAndClose(
+        b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\nit may go on",
+    ));
+
+    let answer = send(&scene).await;
+
+    assert_eq!(answer.status, 400, "{answer}");
+    stands(&scene, &id, "EXECUTED").await;
+    scene.finish(1).await;
+}
+
+/// The simulator knows no retries.
+#[test]
+fn an_answer_behind_an_earlier_attempt_spends_its_approval() {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(async {
+        let scene = real(Host::Envoy)
+            .edit_manager(|manager| {
+                let route = manager.pointer_mut("/route_config/virtual_hosts/0/routes/0/route");
+                let route = route.expect("the route of envoy/envoy.yaml");
+                route["retry_policy"] = json!({"retry_on": "5xx", "num_retries": 1});
+            })
+            .start()
+            .await;
+        let id = approved(&scene).await;
+        scene.upstream.react(Reaction::Fail);
+
+        let answer = send(&scene).await;
+
+        assert_eq!(answer.status, 503, "{answer}");
+        stands(&scene, &id, "EXECUTED").await;
+        scene.finish(2).await;
+    });
+}
+
 async fn while_a_call_is_under_way_nobody_else_runs_on_its_approval(host: Host) {
     let scene = real(host).workers(2).start().await;
     let id = approved(&scene).await;
@@ -231,7 +272,8 @@ async fn a_plane_that_takes_no_settlement_is_named_in_the_log(host: Host) {
     scene
         .lies()
         .once(Reply::review(200, true, ID, "PROCESSING"));
-    scene.lies().once(Reply::typed(500, "text/plain", "no"));
+    let refusal = Reply::json(409, &json!({"message": "no", "status": "EXECUTED"}));
+    scene.lies().once(refusal);
 
     answer::passed(&send(&scene).await);
 
@@ -248,6 +290,27 @@ async fn a_plane_that_takes_no_settlement_is_named_in_the_log(host: Host) {
     );
     assert_eq!(settle.body, br#"{"outcome":"spent"}"#);
     assert_eq!(counted(&scene, "plane_failures").await, 1);
+    scene.finish(1).await;
+}
+
+async fn a_settlement_that_was_lost_is_told_again(host: Host) {
+    let scene = Scene::lying(host).policy(accepting("return")).start().await;
+    scene
+        .lies()
+        .always(Reply::review(200, false, ID, "EXECUTED"));
+    scene
+        .lies()
+        .once(Reply::review(200, true, ID, "PROCESSING"));
+    scene.lies().once(Reply::typed(503, "text/plain", "no"));
+
+    answer::passed(&send(&scene).await);
+
+    wait::until("the plane is told again", async || {
+        (scene.lies().calls().len() == 3).then_some(())
+    })
+    .await;
+    let calls = scene.lies().calls();
+    assert_eq!(calls[1].body, calls[2].body);
     scene.finish(1).await;
 }
 

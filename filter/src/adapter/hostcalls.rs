@@ -144,6 +144,13 @@ pub(super) fn remove_request_headers(names: &[&str]) {
     }
 }
 
+/// Takes all trailers off the request.
+pub(super) fn remove_request_trailers() {
+    if hostcalls::set_map(MapType::HttpRequestTrailers, Vec::new()).is_err() {
+        log::error!("the trailers of a held request could not be removed");
+    }
+}
+
 /// What the host knows of the other end of the connection.
 pub(super) fn peer() -> Peer {
     Peer {
@@ -158,26 +165,37 @@ pub(super) fn upstream_answered() -> bool {
     property(&["response", "code_details"]).as_deref() == Some(b"via_upstream")
 }
 
-/// The status of the upstream's own answer; `None` where the host or the gate answers.
-pub(super) fn upstream_status() -> Option<u16> {
+/// The status of the upstream's own answer, and whether its end can be told from a connection that broke off: an answer without
+/// a length that is not chunked ends with its connection. `None` where the host or the gate answers.
+pub(super) fn upstream_status() -> Option<(u16, bool)> {
     if !upstream_answered() {
         return None;
     }
     // The whole map: a single value would be a panic of the SDK where the map is gone.
     let headers = hostcalls::get_map_bytes(MapType::HttpResponseHeaders).ok()?;
-    let (_, status) = headers.into_iter().find(|(name, _)| name == ":status")?;
-    std::str::from_utf8(&status).ok()?.parse().ok()
+    let value = |name: &str| headers.iter().find(|(found, _)| found == name);
+    let (_, status) = value(":status")?;
+    let status = std::str::from_utf8(status).ok()?.parse().ok()?;
+    let is_delimited = value("content-length").is_some() || value("transfer-encoding").is_some();
+    Some((status, is_delimited))
+}
+
+/// Whether the host is sure that it sent the request once. A retry may follow an attempt that did run.
+pub(super) fn tried_once() -> bool {
+    number(&["upstream", "request_attempt_count"]).is_some_and(|tries| tries <= 1)
+}
+
+fn number(path: &[&str]) -> Option<u64> {
+    let bytes: [u8; 8] = property(path)?.try_into().ok()?;
+    Some(u64::from_le_bytes(bytes))
 }
 
 /// Whether the host is sure that no upstream got any of the request: it found no route or no host, or could not connect,
 /// and did not try again.
 pub(super) fn never_reached_an_upstream() -> bool {
-    let number = |path: &[&str]| {
-        let bytes: [u8; 8] = property(path)?.try_into().ok()?;
-        Some(u64::from_le_bytes(bytes))
-    };
     let flags = number(&["response", "flags"]).unwrap_or_default();
-    let tried_once = number(&["upstream", "request_attempt_count"]).is_none_or(|tries| tries <= 1);
+    let tries = number(&["upstream", "request_attempt_count"]);
+    let tried_once = tries.is_none_or(|tries| tries <= 1);
     flags & NEVER_REACHED != 0 && flags & MAY_HAVE_REACHED == 0 && tried_once
 }
 

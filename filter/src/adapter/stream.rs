@@ -135,9 +135,13 @@ impl HttpContext for StreamAdapter {
     /// The gate's own replies come by here as well, and those of Envoy; neither is the upstream's answer.
     fn on_http_response_headers(&mut self, _headers: usize, end_of_stream: bool) -> Action {
         if self.asks(Stream::awaits_upstream)
-            && let Some(status) = hostcalls::upstream_status()
+            && let Some((status, is_delimited)) = hostcalls::upstream_status()
         {
-            self.handle(Event::ResponseStarted { status });
+            let is_conclusive = (end_of_stream || is_delimited) && hostcalls::tried_once();
+            self.handle(Event::ResponseStarted {
+                status,
+                is_conclusive,
+            });
             self.ended_response(end_of_stream);
         }
         Action::Continue

@@ -216,6 +216,7 @@ impl Vm {
                 Effect::Log { level, line } => log::log!(level, "{line}"),
                 Effect::Note(note) => hostcalls::note(&note),
                 Effect::RemoveRequestHeaders(names) => hostcalls::remove_request_headers(&names),
+                Effect::RemoveRequestTrailers => hostcalls::remove_request_trailers(),
                 Effect::Settle {
                     id,
                     pending,

@@ -130,7 +130,13 @@ fn trailers_end_the_body() {
     let (mut gate, _) = held(&listener, "/p/1", false);
     gate.handle(&listener, body(b"x", false));
 
-    assert!(filed(&gate.handle(&listener, Event::RequestTrailers)).is_some());
+    let effects = gate.handle(&listener, Event::RequestTrailers);
+
+    assert!(filed(&effects).is_some());
+    assert!(
+        effects.contains(&Effect::RemoveRequestTrailers),
+        "nobody is shown them, so they go no further"
+    );
 }
 
 #[test]

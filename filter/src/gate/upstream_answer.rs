@@ -16,9 +16,13 @@ impl UpstreamAnswer {
     /// Takes what happened; the settlement, once it is certain.
     pub fn handle(&mut self, event: &Event) -> Option<Settlement> {
         match event {
-            // A refusal counts once it is whole: an answer that breaks off may come from a call that did run.
-            Event::ResponseStarted { status } => {
-                self.refused = *status >= FIRST_REFUSAL;
+            // A refusal counts once it is whole: an answer that breaks off may come from a call that did run, and so may one behind
+            // an earlier attempt.
+            Event::ResponseStarted {
+                status,
+                is_conclusive,
+            } => {
+                self.refused = *status >= FIRST_REFUSAL && *is_conclusive;
                 (!self.refused).then_some(Settlement::Spent)
             }
             Event::ResponseEnded => Some(if self.refused {
@@ -46,8 +50,18 @@ const FIRST_REFUSAL: u16 = 400;
 mod tests {
     use super::*;
 
-    const OK: Event = Event::ResponseStarted { status: 200 };
-    const NOT_OK: Event = Event::ResponseStarted { status: 400 };
+    const OK: Event = Event::ResponseStarted {
+        status: 200,
+        is_conclusive: true,
+    };
+    const NOT_OK: Event = Event::ResponseStarted {
+        status: 400,
+        is_conclusive: true,
+    };
+    const RETRIED: Event = Event::ResponseStarted {
+        status: 400,
+        is_conclusive: false,
+    };
     const LEFT: Event = Event::StreamEnded {
         never_reached: false,
     };
@@ -72,6 +86,11 @@ mod tests {
             settlement(&[NOT_OK, Event::ResponseEnded]),
             Some(Settlement::Returned)
         );
+    }
+
+    #[test]
+    fn a_refusal_that_proves_nothing_spends() {
+        assert_eq!(settlement(&[RETRIED]), Some(Settlement::Spent));
     }
 
     #[test]

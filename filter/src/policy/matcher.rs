@@ -202,16 +202,19 @@ impl<'s> Evaluation<'s> {
     }
 
     /// Of a repeated header, rules that stand against a request take any value that fits, and rules that allow want all
-    /// of them to: upstreams take the first, the last or all.
+    /// of them to: upstreams take the first, the last or all. Envoy itself joins some that are repeated by commas (cookies
+    /// by semicolons), and HTTP/2 carries white space around a value that upstreams drop: so those rules take the parts as well.
     fn meets_header(&self, condition: &HeaderCondition, case: Case) -> Meets {
         let values = self.subject.head.header(&condition.name);
-        let mut passing = values
-            .iter()
-            .map(|value| condition.test.passes(value, case));
+        let passes = |value: &[u8]| condition.test.passes(value, case);
         match (&condition.test, case) {
             (TextTest::Exists(wanted), _) => *wanted != values.is_empty(),
-            (_, Case::Insensitive) => passing.any(|passes| passes),
-            (_, Case::Sensitive) => !values.is_empty() && passing.all(|passes| passes),
+            (_, Case::Insensitive) => values.iter().any(|value| {
+                let parts = value.split(|byte| matches!(byte, b',' | b';'));
+                passes(value.trim_ascii())
+                    || parts.into_iter().any(|part| passes(part.trim_ascii()))
+            }),
+            (_, Case::Sensitive) => !values.is_empty() && values.iter().all(|value| passes(value)),
         }
         .into()
     }

@@ -15,6 +15,8 @@ pub(super) struct ApprovalWatch {
     pub asked_at: u64,
     /// When the claim that is under way was sent.
     pub claimed_at: Option<u64>,
+    /// When a claim last found it undecided. A list that says otherwise is asked about again only after a while.
+    pub undecided_at: Option<u64>,
     /// Whether the last list did not tell of it.
     pub is_hidden: bool,
 }
@@ -26,6 +28,7 @@ impl ApprovalWatch {
             since: now,
             asked_at: now,
             claimed_at: None,
+            undecided_at: None,
             is_hidden: false,
         }
     }
@@ -37,6 +40,12 @@ impl ApprovalWatch {
     /// One claim at a time: two could spend two approvals' worth of luck, and one of them for nobody.
     pub const fn may_claim(&self) -> bool {
         self.claimed_at.is_none()
+    }
+
+    /// Whether a list's word that it is approved is worth a claim now.
+    pub fn believes_the_list(&self, now: u64) -> bool {
+        let again = |at: u64| at.saturating_add(limits::CLAIM_INTERVAL_MS) <= now;
+        self.may_claim() && self.is_waited_for() && self.undecided_at.is_none_or(again)
     }
 
     /// Nobody waits and no answer is to come.

@@ -461,6 +461,22 @@ fn a_failed_claim_refuses_those_that_wait_for_it() {
 }
 
 #[test]
+fn a_list_that_contradicts_the_claim_is_not_believed_again_at_once() {
+    let mut held = Held::watching(&[(2, A)]);
+    let mut claims = 0;
+    for _ in 0..20 {
+        held.pass(1_000);
+        for errand in errands_of(&held.list(&[(A, "APPROVED")])) {
+            assert_eq!(errand, Errand::Claim(id(A)));
+            assert_eq!(told(&held.claim(A, false, "PENDING")), []);
+            claims += 1;
+        }
+    }
+
+    assert_eq!(claims, 4, "one in five seconds");
+}
+
+#[test]
 fn an_approval_that_is_not_released_says_so() {
     let mut held = Held::watching(&[(2, A)]);
     held.pass(1_000);
@@ -470,4 +486,45 @@ fn an_approval_that_is_not_released_says_so() {
         told(&held.claim(A, false, "APPROVED")),
         [(2, "APPROVED".to_owned())]
     );
+}
+
+#[test]
+fn a_settlement_that_the_plane_has_not_taken_is_told_again() {
+    let mut held = Held::new();
+    let pending = PendingSettlement { release_id: None };
+    let orders = settle(&held.plane, &id(A), &pending, Settlement::Returned);
+    let mut told_again = 0;
+    let mut errand = errands_of(&orders).remove(0);
+    loop {
+        let orders = held.answer(errand, Err(PlaneFault::NoAnswer));
+        assert_eq!(counts(&orders, Counter::PlaneFailures), 1);
+        let Some(next) = held.poller.next_tick() else {
+            break;
+        };
+        held.now = next;
+        errand = errands_of(&held.poller.tick(&held.plane, next)).remove(0);
+        told_again += 1;
+    }
+
+    assert_eq!(told_again, 3);
+}
+
+#[test]
+fn a_settlement_that_the_plane_refuses_is_not_told_again() {
+    for status in ["404", "409", "500"] {
+        let mut held = Held::new();
+        let pending = PendingSettlement { release_id: None };
+        let orders = settle(&held.plane, &id(A), &pending, Settlement::Spent);
+
+        held.answer(
+            errands_of(&orders).remove(0),
+            said(status, r#"{"message":"no"}"#),
+        );
+
+        assert_eq!(
+            held.poller.next_tick().is_some(),
+            status == "500",
+            "{status}"
+        );
+    }
 }

@@ -15,6 +15,13 @@ fn accepting() -> Listener {
     listener_with(r#""approval_mode":"return","spend_approval_on":"accepted""#)
 }
 
+const fn answering(status: u16) -> Event {
+    Event::ResponseStarted {
+        status,
+        is_conclusive: true,
+    }
+}
+
 fn settlement(effects: &[Effect]) -> Option<Settlement> {
     effects.iter().find_map(|effect| {
         let Effect::Settle {
@@ -38,7 +45,7 @@ fn an_accepting_upstream_spends_it() {
     let mut gate = gone_on(&listener, "PROCESSING");
     assert!(gate.may_continue() && gate.awaits_upstream());
 
-    let effects = gate.handle(&listener, Event::ResponseStarted { status: 201 });
+    let effects = gate.handle(&listener, answering(201));
 
     assert_eq!(settlement(&effects), Some(Settlement::Spent));
     assert!(gate.may_continue() && !gate.awaits_upstream());
@@ -49,10 +56,7 @@ fn an_accepting_upstream_spends_it() {
 fn a_refusing_upstream_gives_it_back() {
     let listener = accepting();
     let mut gate = gone_on(&listener, "PROCESSING");
-    assert_eq!(
-        gate.handle(&listener, Event::ResponseStarted { status: 503 }),
-        []
-    );
+    assert_eq!(gate.handle(&listener, answering(503)), []);
 
     let effects = gate.handle(&listener, Event::ResponseEnded);
 
@@ -77,8 +81,5 @@ fn a_plane_that_spends_at_release_has_nothing_to_settle() {
     let mut gate = gone_on(&listener, "EXECUTED");
 
     assert!(!gate.awaits_upstream());
-    assert_eq!(
-        gate.handle(&listener, Event::ResponseStarted { status: 503 }),
-        []
-    );
+    assert_eq!(gate.handle(&listener, answering(503)), []);
 }

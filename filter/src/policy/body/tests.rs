@@ -233,6 +233,8 @@ fn encodings_and_charsets_that_are_not_undone_are_doubtful() {
         assert_eq!(of("content-type", value), "yes", "{value}");
     }
     for value in [
+        "application/x-www-form-urlencoded",
+        "Application/X-WWW-Form-UrlEncoded; charset=utf-8",
         "application/json; charset=utf-16",
         "application/json; charset=utf-7",
         "a; CHARSET='ibm037'",

@@ -87,7 +87,7 @@ fn both(conditions: &str, sent: &Sent<'_>) -> (&'static str, &'static str) {
 #[test]
 fn a_header_is_compared_by_name_without_case_and_by_any_or_all_of_its_values() {
     let env = r#""headers":[{"name":"X-Env","in":["prod","staging"]}]"#;
-    let table: [(&str, Headers<'_>, (&str, &str)); 11] = [
+    let table: [(&str, Headers<'_>, (&str, &str)); 14] = [
         (env, &[("x-env", b"prod")], ("hold", "pass")),
         (env, &[("x-env", b"PROD")], ("hold", "deny")),
         (
@@ -100,7 +100,10 @@ fn a_header_is_compared_by_name_without_case_and_by_any_or_all_of_its_values() {
             &[("x-env", b"prod"), ("x-env", b"staging")],
             ("hold", "pass"),
         ),
-        (env, &[("x-env", b"prod, test")], ("pass", "deny")),
+        (env, &[("x-env", b"prod, test")], ("hold", "deny")),
+        (env, &[("x-env", b"a=1; prod")], ("hold", "deny")),
+        (env, &[("x-env", b" prod")], ("hold", "deny")),
+        (env, &[("x-env", b"prod\t")], ("hold", "deny")),
         (env, &[("x-env", b"\xff\x00prod")], ("pass", "deny")),
         (env, &[], ("pass", "deny")),
         (
