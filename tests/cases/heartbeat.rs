@@ -6,12 +6,14 @@ use hoop_tests::lying_plane::{Kind, Reply};
 use hoop_tests::on_both_hosts;
 use hoop_tests::policy;
 use hoop_tests::scene::Scene;
+use hoop_tests::wait;
 use serde_json::{Value, json};
 
 on_both_hosts! {
     of_several_workers_one_shakes_hands,
     approvals_need_no_handshake,
     without_the_setting_there_is_no_handshake,
+    a_real_plane_shows_the_gate_as_connected_with_its_version,
 }
 
 const ID: &str = "0f1e2d3c-4b5a-4697-8897-a6b5c4d3e2f1";
@@ -85,5 +87,23 @@ async fn without_the_setting_there_is_no_handshake(host: Host) {
     let scene = beating(host, false, Reply::json(200, &json!({}))).await;
     hold_for_a_second(&scene).await;
     assert_eq!(scene.lies().count(Kind::Handshake), 0);
+    scene.finish(0).await;
+}
+
+async fn a_real_plane_shows_the_gate_as_connected_with_its_version(host: Host) {
+    let mut policy = policy::shipped();
+    policy["control_plane"]["heartbeat"] = true.into();
+    let scene = Scene::real(host).policy(policy).start().await;
+
+    let sidecar = wait::until("the plane has heard of the gate", async || {
+        let sidecar = scene.plane().sidecar().await;
+        (sidecar["connected"] == true).then_some(sidecar)
+    })
+    .await;
+
+    assert_eq!(sidecar["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(sidecar["last_outcome"], "applied");
+    let capabilities = sidecar["capabilities"].as_array().expect("a list");
+    assert!(capabilities.contains(&json!("approval_mode")), "{sidecar}");
     scene.finish(0).await;
 }

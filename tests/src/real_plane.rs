@@ -92,6 +92,16 @@ impl RealPlane {
         response.json().await.expect("JSON from the plane")
     }
 
+    /// What the plane knows of the gate that reports to it.
+    pub async fn sidecar(&self) -> Value {
+        let request = client()
+            .get(format!("http://{}/api/sidecars", self.address))
+            .bearer_auth(self.token("approver-token"));
+        let response = request.send().await.expect("the plane answers");
+        let all: Value = response.json().await.expect("JSON from the plane");
+        all[0].clone()
+    }
+
     /// Every row as the Sidecar API lists it, newest first.
     pub async fn rows(&self) -> Vec<Value> {
         let rows = self.get("/api/sidecars/reviews?limit=200").await;
