@@ -348,6 +348,7 @@ impl Poller {
             match status {
                 Status::Approved => {
                     if watch.believes_the_list(now) {
+                        watch.on_the_lists_word = true;
                         orders.extend(claim(plane, &id, watch, now));
                     }
                 }
@@ -381,8 +382,10 @@ impl Poller {
                 status: Status::Pending | Status::Processing,
                 ..
             }) => {
-                if let Some(watch) = self.approvals.get_mut(id) {
-                    watch.undecided_at = Some(now);
+                if let Some(watch) = self.approvals.get_mut(id)
+                    && std::mem::take(&mut watch.on_the_lists_word)
+                {
+                    watch.contradicted_at = Some(now);
                 }
                 self.end_holds(id, claimed_at)
             }

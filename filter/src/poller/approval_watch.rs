@@ -15,8 +15,10 @@ pub(super) struct ApprovalWatch {
     pub asked_at: u64,
     /// When the claim that is under way was sent.
     pub claimed_at: Option<u64>,
-    /// When a claim last found it undecided. A list that says otherwise is asked about again only after a while.
-    pub undecided_at: Option<u64>,
+    /// Whether the claim under way was made because a list had called it approved.
+    pub on_the_lists_word: bool,
+    /// When such a claim last found it undecided after all. The list is believed again only after a while.
+    pub contradicted_at: Option<u64>,
     /// Whether the last list did not tell of it.
     pub is_hidden: bool,
 }
@@ -28,7 +30,8 @@ impl ApprovalWatch {
             since: now,
             asked_at: now,
             claimed_at: None,
-            undecided_at: None,
+            on_the_lists_word: false,
+            contradicted_at: None,
             is_hidden: false,
         }
     }
@@ -45,7 +48,7 @@ impl ApprovalWatch {
     /// Whether a list's word that it is approved is worth a claim now.
     pub fn believes_the_list(&self, now: u64) -> bool {
         let again = |at: u64| at.saturating_add(limits::CLAIM_INTERVAL_MS) <= now;
-        self.may_claim() && self.is_waited_for() && self.undecided_at.is_none_or(again)
+        self.may_claim() && self.is_waited_for() && self.contradicted_at.is_none_or(again)
     }
 
     /// Nobody waits and no answer is to come.

@@ -477,6 +477,23 @@ fn a_list_that_contradicts_the_claim_is_not_believed_again_at_once() {
 }
 
 #[test]
+fn a_decision_right_behind_a_claim_in_turn_is_told_at_once() {
+    let mut held = Held::watching(&[(2, A)]);
+    let claims = |errands: &[Errand]| errands.contains(&Errand::Claim(id(A)));
+    let mut errands = Vec::new();
+    while !claims(&errands) {
+        errands = held.pass(1_000);
+        held.list(&[]);
+    }
+    assert_eq!(told(&held.claim(A, false, "PENDING")), []);
+
+    held.pass(1_000);
+    let orders = held.part_of_the_list(Some(Shown::Approved), &[(A, "APPROVED")]);
+
+    assert!(claims(&errands_of(&orders)));
+}
+
+#[test]
 fn an_approval_that_is_not_released_says_so() {
     let mut held = Held::watching(&[(2, A)]);
     held.pass(1_000);
