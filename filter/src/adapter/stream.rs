@@ -92,7 +92,7 @@ impl StreamAdapter {
     }
 
     fn ended_response(&self, end_of_stream: bool) {
-        if end_of_stream && self.asks(Stream::awaits_upstream) {
+        if end_of_stream && self.asks(Stream::awaits_upstream) && hostcalls::upstream_answered() {
             self.handle(Event::ResponseEnded);
         }
     }
@@ -148,12 +148,12 @@ impl HttpContext for StreamAdapter {
     }
 
     fn on_http_response_body(&mut self, _body_size: usize, end_of_stream: bool) -> Action {
-        self.ended_response(end_of_stream && hostcalls::upstream_answered());
+        self.ended_response(end_of_stream);
         Action::Continue
     }
 
     fn on_http_response_trailers(&mut self, _trailers: usize) -> Action {
-        self.ended_response(hostcalls::upstream_answered());
+        self.ended_response(true);
         Action::Continue
     }
 
