@@ -29,8 +29,7 @@ async fn undecided(host: Host, mode: &str) -> Scene {
     policy["approval_mode"] = mode.into();
     let scene = Scene::lying(host).policy(policy).start().await;
     let lies = scene.lies();
-    lies.on(Kind::Filing, Reply::review(201, false, ID, "PENDING"));
-    lies.on(Kind::List, Reply::list(&[(ID, "PENDING")]));
+    lies.undecided(ID);
     scene
 }
 

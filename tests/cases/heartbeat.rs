@@ -23,8 +23,7 @@ async fn beating(host: Host, beats: bool, handshake: Reply) -> Scene {
     policy["control_plane"]["heartbeat"] = beats.into();
     let scene = Scene::lying(host).policy(policy).workers(4).script(|lies| {
         lies.on(Kind::Handshake, handshake);
-        lies.on(Kind::Filing, Reply::review(201, false, ID, "PENDING"));
-        lies.on(Kind::List, Reply::list(&[(ID, "PENDING")]));
+        lies.undecided(ID);
         lies.on(Kind::Claim, Reply::review(200, false, ID, "PENDING"));
     });
     scene.start().await

@@ -31,15 +31,6 @@ on_both_hosts! {
 
 const ID: &str = "0f1e2d3c-4b5a-4697-8897-a6b5c4d3e2f1";
 
-/// A scene in hold mode whose plane files as [`ID`] and lists it as pending.
-async fn undecided(host: Host, policy: serde_json::Value) -> Scene {
-    let scene = Scene::lying(host).policy(policy).start().await;
-    let lies = scene.lies();
-    lies.on(Kind::Filing, Reply::review(201, false, ID, "PENDING"));
-    lies.on(Kind::List, Reply::list(&[(ID, "PENDING")]));
-    scene
-}
-
 /// The id of the only approval of a real plane.
 async fn only_id(scene: &Scene) -> String {
     let rows = scene.plane().rows().await;
@@ -108,7 +99,7 @@ const OVER: [(&str, &str, &str); 5] = [
 ];
 
 async fn an_approval_that_is_over_ends_the_hold_in_its_own_words_and_is_not_claimed(host: Host) {
-    let scene = undecided(host, policy::holding()).await;
+    let scene = Scene::undecided(host, policy::holding(), ID).await;
     for (status, reason, counter) in OVER {
         let counter = format!("refused_{counter}");
         let before = scene.counter(&counter).await;
@@ -128,7 +119,7 @@ async fn an_approval_that_is_over_ends_the_hold_in_its_own_words_and_is_not_clai
 }
 
 async fn what_a_claim_says_of_an_approval_that_is_over_ends_the_hold(host: Host) {
-    let scene = undecided(host, policy::holding()).await;
+    let scene = Scene::undecided(host, policy::holding(), ID).await;
     scene
         .lies()
         .on(Kind::List, Reply::list(&[(ID, "APPROVED")]));
@@ -167,7 +158,7 @@ async fn a_hold_that_nobody_decides_says_how_long_it_was_and_the_next_send_finds
 }
 
 async fn the_first_answer_of_the_plane_may_end_a_hold_before_it_begins(host: Host) {
-    let scene = undecided(host, policy::holding()).await;
+    let scene = Scene::undecided(host, policy::holding(), ID).await;
     let lies = scene.lies();
     lies.next(Kind::Filing, Reply::review(200, true, ID, "EXECUTED"));
     answer::passed(&scene.post("/payments/42", &scene.body()).await);
@@ -187,7 +178,7 @@ async fn the_first_answer_of_the_plane_may_end_a_hold_before_it_begins(host: Hos
 async fn a_claim_has_no_body_and_nothing_is_filed_twice(host: Host) {
     let mut policy = policy::holding();
     policy["hold_timeout_ms"] = 1_500.into();
-    let scene = undecided(host, policy).await;
+    let scene = Scene::undecided(host, policy, ID).await;
     scene
         .lies()
         .on(Kind::Claim, Reply::review(200, false, ID, "PENDING"));
@@ -211,7 +202,7 @@ async fn a_claim_has_no_body_and_nothing_is_filed_twice(host: Host) {
 }
 
 async fn an_approval_that_is_not_ready_at_once_is_claimed_again(host: Host) {
-    let scene = undecided(host, policy::holding()).await;
+    let scene = Scene::undecided(host, policy::holding(), ID).await;
     let lies = scene.lies();
     lies.on(Kind::List, Reply::list(&[(ID, "APPROVED")]));
     lies.next(Kind::Claim, Reply::review(200, false, ID, "PENDING"));
@@ -226,7 +217,7 @@ async fn an_approval_that_is_not_ready_at_once_is_claimed_again(host: Host) {
 }
 
 async fn only_a_claim_releases_and_a_state_that_may_still_change_is_waited_for(host: Host) {
-    let scene = undecided(host, policy::holding()).await;
+    let scene = Scene::undecided(host, policy::holding(), ID).await;
     let lies = scene.lies();
     lies.on(Kind::List, Reply::list(&[(ID, "PROCESSING")]));
     let mut held = scene.begin("/payments/42", &scene.body()).await;
@@ -245,7 +236,7 @@ async fn only_a_claim_releases_and_a_state_that_may_still_change_is_waited_for(h
 }
 
 async fn a_decision_in_the_last_claim_is_honoured(host: Host) {
-    let scene = undecided(host, policy::holding_for_a_second()).await;
+    let scene = Scene::undecided(host, policy::holding_for_a_second(), ID).await;
     let lies = scene.lies();
     lies.next(Kind::Claim, Reply::review(200, true, ID, "EXECUTED"));
     answer::passed(&scene.post("/payments/42", &scene.body()).await);
@@ -281,7 +272,7 @@ async fn a_claim_that_is_under_way_when_the_time_is_over_is_honoured(host: Host)
 async fn of_two_that_wait_for_the_same_approval_one_runs_and_the_other_learns_that_it_was_used(
     host: Host,
 ) {
-    let scene = undecided(host, policy::holding()).await;
+    let scene = Scene::undecided(host, policy::holding(), ID).await;
     let lies = scene.lies();
     let mut first = scene.begin("/payments/42", &scene.body()).await;
     scene.until_held(1).await;
@@ -331,7 +322,7 @@ async fn over_two_envoys_one_runs_and_the_other_learns_that_it_was_used(host: Ho
 async fn every_method_is_held(host: Host) {
     let mut policy = policy::holding();
     policy["rules"] = policy::hold_everything();
-    let scene = undecided(host, policy).await;
+    let scene = Scene::undecided(host, policy, ID).await;
     let lies = scene.lies();
     lies.on(Kind::Claim, Reply::review(200, true, ID, "EXECUTED"));
     lies.on(Kind::List, Reply::list(&[(ID, "APPROVED")]));
@@ -364,7 +355,7 @@ async fn every_method_is_held(host: Host) {
 }
 
 async fn a_body_at_the_limit_is_held_and_a_larger_one_is_refused_without_a_wait(host: Host) {
-    let scene = undecided(host, policy::holding()).await;
+    let scene = Scene::undecided(host, policy::holding(), ID).await;
     let lies = scene.lies();
     lies.on(Kind::Claim, Reply::review(200, true, ID, "EXECUTED"));
     let body = vec![b'x'; 65_536];
@@ -384,7 +375,7 @@ async fn a_body_at_the_limit_is_held_and_a_larger_one_is_refused_without_a_wait(
 }
 
 async fn a_connection_goes_on_after_a_hold_of_either_end(host: Host) {
-    let scene = undecided(host, policy::holding()).await;
+    let scene = Scene::undecided(host, policy::holding(), ID).await;
     let lies = scene.lies();
     lies.on(Kind::Claim, Reply::review(200, true, ID, "EXECUTED"));
     let call = request("POST", "/payments/42", &[], Some(&scene.body()));
@@ -406,7 +397,7 @@ async fn a_connection_goes_on_after_a_hold_of_either_end(host: Host) {
 async fn a_rule_may_return_where_the_listener_holds(host: Host) {
     let mut policy = policy::holding();
     policy["rules"][0]["approval_mode"] = "return".into();
-    let scene = undecided(host, policy).await;
+    let scene = Scene::undecided(host, policy, ID).await;
     assert_eq!(
         answer::pending(&scene.post("/payments/42", &scene.body()).await),
         ID
@@ -417,7 +408,7 @@ async fn a_rule_may_return_where_the_listener_holds(host: Host) {
     let mut policy = policy::shipped();
     policy["poll_interval_ms"] = 100.into();
     policy["rules"][0]["approval_mode"] = "hold".into();
-    let scene = undecided(host, policy).await;
+    let scene = Scene::undecided(host, policy, ID).await;
     let mut held = scene.begin("/payments/42", &scene.body()).await;
     scene.until_held(1).await;
     scene.lies().on(Kind::List, Reply::list(&[(ID, "REVOKED")]));

@@ -28,13 +28,19 @@ on_both_hosts! {
 
 const ID: &str = "0f1e2d3c-4b5a-4697-8897-a6b5c4d3e2f1";
 
-/// A scene in hold mode whose plane files as [`ID`] and lists it as pending.
-async fn undecided(host: Host) -> Scene {
-    let scene = Scene::lying(host).policy(policy::holding()).start().await;
+/// One that leaves while its approval is claimed. The claim is answered once the latch is open: released.
+async fn left_during_the_claim(scene: &Scene) -> Latch {
     let lies = scene.lies();
-    lies.on(Kind::Filing, Reply::review(201, false, ID, "PENDING"));
-    lies.on(Kind::List, Reply::list(&[(ID, "PENDING")]));
-    scene
+    let latch = Latch::default();
+    let released = Reply::review(200, true, ID, "EXECUTED").behind(&latch);
+    lies.on(Kind::Claim, released);
+    lies.on(Kind::List, Reply::list(&[(ID, "APPROVED")]));
+    let leaving = scene.begin("/payments/42", &scene.body()).await;
+    lies.until_asked(Kind::Claim, 1).await;
+    drop(leaving);
+    scene.until_counter("requests_abandoned", 1).await;
+    scene.until_held(0).await;
+    latch
 }
 
 async fn a_client_that_leaves_is_counted_and_the_next_identical_send_finds_the_decision(
@@ -65,7 +71,7 @@ async fn a_client_that_leaves_is_counted_and_the_next_identical_send_finds_the_d
 }
 
 async fn nobody_is_asked_about_once_nobody_waits(host: Host) {
-    let scene = undecided(host).await;
+    let scene = Scene::undecided(host, policy::holding(), ID).await;
     let lies = scene.lies();
     let leaving = scene.begin("/payments/42", &scene.body()).await;
     lies.until_asked(Kind::List, 2).await;
@@ -88,7 +94,7 @@ async fn nobody_is_asked_about_once_nobody_waits(host: Host) {
 }
 
 async fn a_stream_that_is_reset_ends_its_hold_and_not_that_of_its_neighbour(host: Host) {
-    let scene = undecided(host).await;
+    let scene = Scene::undecided(host, policy::holding(), ID).await;
     let lies = scene.lies();
     let connection = scene.connect_h2().await;
     let call = H2Request::new("POST", "/payments/42", Some(&scene.body()));
@@ -113,7 +119,7 @@ async fn a_stream_that_is_reset_ends_its_hold_and_not_that_of_its_neighbour(host
 }
 
 async fn a_client_that_leaves_while_its_body_comes_files_nothing(host: Host) {
-    let scene = undecided(host).await;
+    let scene = Scene::undecided(host, policy::holding(), ID).await;
     let mut leaving = scene.connect().await;
     let head =
         b"POST /payments/42 HTTP/1.1\r\nhost: billing.example\r\ncontent-length: 9\r\n\r\nhalf";
@@ -128,7 +134,7 @@ async fn a_client_that_leaves_while_its_body_comes_files_nothing(host: Host) {
 }
 
 async fn of_two_that_wait_for_the_same_approval_the_one_that_stays_runs(host: Host) {
-    let scene = undecided(host).await;
+    let scene = Scene::undecided(host, policy::holding(), ID).await;
     let lies = scene.lies();
     let leaving = scene.begin("/payments/42", &scene.body()).await;
     scene.until_held(1).await;
@@ -147,27 +153,18 @@ async fn of_two_that_wait_for_the_same_approval_the_one_that_stays_runs(host: Ho
 }
 
 async fn a_release_for_a_client_that_left_during_the_claim_runs_nothing_and_is_named(host: Host) {
-    let scene = undecided(host).await;
-    let lies = scene.lies();
-    let latch = Latch::default();
-    let released = Reply::review(200, true, ID, "EXECUTED").behind(&latch);
-    lies.on(Kind::Claim, released);
-    lies.on(Kind::List, Reply::list(&[(ID, "APPROVED")]));
-    let leaving = scene.begin("/payments/42", &scene.body()).await;
-    lies.until_asked(Kind::Claim, 1).await;
-    drop(leaving);
-    scene.until_counter("requests_abandoned", 1).await;
-    scene.until_held(0).await;
+    let scene = Scene::undecided(host, policy::holding(), ID).await;
+    let latch = left_during_the_claim(&scene).await;
 
     latch.open();
 
     spent_not_run(&scene).await;
-    assert_eq!(lies.count(Kind::Claim), 1);
+    assert_eq!(scene.lies().count(Kind::Claim), 1);
     scene.finish(0).await;
 }
 
 async fn a_release_for_a_client_that_left_during_the_filing_runs_nothing_and_is_named(host: Host) {
-    let scene = undecided(host).await;
+    let scene = Scene::undecided(host, policy::holding(), ID).await;
     let lies = scene.lies();
     let latch = Latch::default();
     let released = Reply::review(200, true, ID, "EXECUTED").behind(&latch);
@@ -194,7 +191,7 @@ async fn spent_not_run(scene: &Scene) {
 }
 
 async fn a_filing_that_ends_undecided_after_its_client_left_starts_no_watch(host: Host) {
-    let scene = undecided(host).await;
+    let scene = Scene::undecided(host, policy::holding(), ID).await;
     let lies = scene.lies();
     let latch = Latch::default();
     let pending = Reply::review(201, false, ID, "PENDING").behind(&latch);
@@ -218,16 +215,8 @@ async fn a_filing_that_ends_undecided_after_its_client_left_starts_no_watch(host
 }
 
 async fn a_claim_for_a_client_that_left_is_told_to_the_next_one_that_waits(host: Host) {
-    let scene = undecided(host).await;
-    let lies = scene.lies();
-    let latch = Latch::default();
-    let released = Reply::review(200, true, ID, "EXECUTED").behind(&latch);
-    lies.on(Kind::Claim, released);
-    lies.on(Kind::List, Reply::list(&[(ID, "APPROVED")]));
-    let leaving = scene.begin("/payments/42", &scene.body()).await;
-    lies.until_asked(Kind::Claim, 1).await;
-    drop(leaving);
-    scene.until_held(0).await;
+    let scene = Scene::undecided(host, policy::holding(), ID).await;
+    let latch = left_during_the_claim(&scene).await;
     // The plane has not decided the claim yet when the same call comes again.
     let mut next = scene.begin("/payments/42", &scene.body()).await;
     scene.until_held(1).await;
@@ -235,7 +224,7 @@ async fn a_claim_for_a_client_that_left_is_told_to_the_next_one_that_waits(host:
     latch.open();
 
     answer::passed(&next.answer("the next one").await);
-    assert_eq!(lies.count(Kind::Claim), 1);
+    assert_eq!(scene.lies().count(Kind::Claim), 1);
     assert_eq!(scene.counter("approvals_spent_not_run").await, 0);
     scene.finish(1).await;
 }
@@ -247,8 +236,7 @@ async fn envoys_own_idle_time_ends_a_hold(host: Host) {
         .start()
         .await;
     let lies = scene.lies();
-    lies.on(Kind::Filing, Reply::review(201, false, ID, "PENDING"));
-    lies.on(Kind::List, Reply::list(&[(ID, "PENDING")]));
+    lies.undecided(ID);
 
     let answer = scene.post("/payments/42", &scene.body()).await;
 

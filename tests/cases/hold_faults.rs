@@ -29,14 +29,6 @@ const ID: &str = "0f1e2d3c-4b5a-4697-8897-a6b5c4d3e2f1";
 const OTHER: &str = "11111111-4b5a-4697-8897-a6b5c4d3e2f1";
 const JSON: &str = "application/json";
 
-async fn undecided(host: Host, policy: serde_json::Value) -> Scene {
-    let scene = Scene::lying(host).policy(policy).start().await;
-    let lies = scene.lies();
-    lies.on(Kind::Filing, Reply::review(201, false, ID, "PENDING"));
-    lies.on(Kind::List, Reply::list(&[(ID, "PENDING")]));
-    scene
-}
-
 /// Answers that are no answer to a list or a claim, whatever was asked.
 fn broken() -> Vec<(&'static str, Reply)> {
     let mut cases =
@@ -70,7 +62,7 @@ fn broken() -> Vec<(&'static str, Reply)> {
 }
 
 async fn a_list_that_is_none_refuses_whoever_waits(host: Host) {
-    let scene = undecided(host, policy::holding()).await;
+    let scene = Scene::undecided(host, policy::holding(), ID).await;
     let mut count = 0;
     for (what, reply) in broken() {
         scene.lies().on(Kind::List, reply);
@@ -105,7 +97,7 @@ async fn a_list_that_is_none_refuses_whoever_waits(host: Host) {
 async fn a_plane_that_does_not_answer_in_time_refuses_whoever_waits(host: Host) {
     let mut policy = policy::holding();
     policy["control_plane"]["timeout_ms"] = 300.into();
-    let scene = undecided(host, policy).await;
+    let scene = Scene::undecided(host, policy, ID).await;
     let lies = scene.lies();
     lies.on(Kind::List, Reply::Hang);
     let answer = scene.post("/payments/42", &scene.body()).await;
@@ -119,7 +111,7 @@ async fn a_plane_that_does_not_answer_in_time_refuses_whoever_waits(host: Host) 
 }
 
 async fn a_claim_that_is_no_clear_answer_refuses_whoever_waits(host: Host) {
-    let scene = undecided(host, policy::holding()).await;
+    let scene = Scene::undecided(host, policy::holding(), ID).await;
     let lies = scene.lies();
     lies.on(Kind::List, Reply::list(&[(ID, "APPROVED")]));
     let mut cases = broken();
@@ -223,7 +215,7 @@ async fn a_plane_that_is_killed_during_a_hold_still_has_the_request_afterwards(h
 }
 
 async fn entries_of_a_list_that_make_no_sense_are_passed_over(host: Host) {
-    let scene = undecided(host, policy::holding()).await;
+    let scene = Scene::undecided(host, policy::holding(), ID).await;
     let lies = scene.lies();
     let nonsense = json!([
         null, 7, [], {}, {"id": ID}, {"id": 7, "status": "APPROVED"}, {"status": "APPROVED"},
@@ -282,7 +274,7 @@ async fn a_list_that_the_token_may_not_read_is_replaced_by_claims(host: Host) {
 }
 
 async fn claims_replace(host: Host, list: Reply) {
-    let scene = undecided(host, policy::holding()).await;
+    let scene = Scene::undecided(host, policy::holding(), ID).await;
     let lies = scene.lies();
     lies.on(Kind::List, list);
     lies.on(Kind::Claim, Reply::review(200, false, ID, "REJECTED"));

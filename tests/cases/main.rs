@@ -35,5 +35,7 @@ mod rule_conditions;
 mod rules;
 mod spend_on_acceptance;
 mod statement;
+mod time_limits;
 mod tls;
 mod virtual_time;
+mod vm_crash;

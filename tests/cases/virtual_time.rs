@@ -212,3 +212,66 @@ fn the_main_threads_vm_asks_nothing() {
     sim.advance(30 * SECOND);
     assert_eq!(plane.asked.borrow().len(), asked);
 }
+
+/// A simulation of three workers that beat, and the plane that counts it.
+fn beating() -> (Sim, Plane) {
+    let mut configuration: serde_json::Value =
+        serde_json::from_str(CONFIGURATION).expect("valid JSON");
+    configuration["control_plane"]["heartbeat"] = true.into();
+    let plugin = plugin().configuration(configuration.to_string());
+    let plugin = plugin.failure_policy(FailurePolicy::FailReload);
+    let builder = Sim::builder(plugin).cluster("plane").workers(3);
+    let sim = builder.start().expect("a configuration that is accepted");
+    let plane = Plane::serving(&sim);
+    (sim, plane)
+}
+
+/// Asserts that the workers together beat about once a minute for ten minutes, never two at once.
+fn assert_regular(sim: &Sim, plane: &Plane, what: &str) {
+    let mut seen = plane.count("/handshake");
+    let mut since = 0;
+    for second in 0..600 {
+        sim.advance(SECOND);
+        since += 1;
+        let now = plane.count("/handshake");
+        if now > seen {
+            assert_eq!(now, seen + 1, "{what}: two at once after {second} s");
+            assert!((48..=73).contains(&since), "{what}: a beat after {since} s");
+            (seen, since) = (now, 0);
+        }
+        assert!(since <= 73, "{what}: no beat for {since} s");
+    }
+}
+
+#[test]
+fn three_workers_beat_about_once_a_minute_together() {
+    let (sim, plane) = beating();
+    sim.advance(SECOND);
+    assert_eq!(plane.count("/handshake"), 1, "the first comes at once");
+
+    assert_regular(&sim, &plane, "from the start");
+}
+
+#[test]
+fn vms_that_were_started_again_keep_to_the_beat_of_those_before_them() {
+    let (sim, plane) = beating();
+    sim.advance(SECOND);
+    for worker in 0..3 {
+        // A call that waits, so that there are ticks to crash at.
+        sim.request_on(worker, Request::post("/payments/42").body("pay"));
+        sim.trap_in(worker, "proxy_on_tick");
+    }
+    sim.advance(2 * SECOND);
+    for worker in 0..3 {
+        assert!(sim.failure(worker).is_some(), "worker {worker} is down");
+        sim.request_on(worker, Request::get("/"));
+        assert!(sim.failure(worker).is_none(), "worker {worker} is back");
+    }
+
+    sim.advance(40 * SECOND);
+    assert_eq!(plane.count("/handshake"), 1, "the beat of the first VMs");
+    let mut seconds = (0..33).map(|_| sim.advance(SECOND));
+    let second_beat = seconds.any(|()| plane.count("/handshake") == 2);
+    assert!(second_beat, "within 73 s after the first");
+    assert_regular(&sim, &plane, "after a new start");
+}

@@ -151,6 +151,11 @@ impl Proxy {
         message.expect("the admin interface").text()
     }
 
+    /// Kills the host with SIGKILL, as a crash would.
+    pub fn kill(&mut self) {
+        drop(self.process.take());
+    }
+
     /// Ends the host; its log is complete afterwards.
     pub async fn stop(&mut self) {
         if let Some(process) = self.process.take() {

@@ -5,7 +5,7 @@
 //! * [`client`] sends requests byte for byte, [`http1`] is the message format that both ends of a scene read, [`way`] the ways to send one
 //!   body.
 //! * [`upstream`], [`lying_plane`] ([`numbered`] scripts it for many) and [`real_plane`] are the other parties, [`host`] the process
-//!   between them.
+//!   between them, [`faulty_module`] a gate that crashes in it.
 //! * [`answer`] says what an answer of the gate has to look like.
 //!
 //! The filter is known here only as the file `hoop_filter.wasm`, the plane only as the command `host-sim`: no case reaches into
@@ -16,6 +16,7 @@ pub mod binaries;
 pub mod case;
 pub mod client;
 pub mod differences;
+pub mod faulty_module;
 pub mod guests;
 pub mod host;
 pub mod http1;

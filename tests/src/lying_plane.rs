@@ -138,6 +138,12 @@ impl LyingPlane {
         script.next.push_back(reply);
     }
 
+    /// From now on filings open `id`, which nobody has decided.
+    pub fn undecided(&self, id: &str) {
+        self.on(Kind::Filing, Reply::review(201, false, id, "PENDING"));
+        self.on(Kind::List, Reply::list(&[(id, "PENDING")]));
+    }
+
     /// Every call so far, oldest first.
     pub fn calls(&self) -> Vec<Message> {
         locked(&self.state).calls.clone()

@@ -1,24 +1,35 @@
-//! The local Control Plane as a process of its own: `host-sim plane`, and the people who decide with `host-sim approvals`.
+//! The local Control Plane as a process of its own: `host-sim plane`, and the people who decide with `host-sim approvals`. For cases
+//! about its time limits it runs within the case.
 
 use std::fs::File;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use host_sim_plane::{Clock, ManualClock, Plane, PlaneConfig, SystemClock};
 use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 
 use crate::{binaries, policy, wait};
 
-/// A running plane with its own data directory. Dropping it kills the process.
+/// A running plane with its own data directory. Dropping it ends the plane.
 pub struct RealPlane {
-    child: Child,
+    serving: Serving,
     address: SocketAddr,
     dir: PathBuf,
+}
+
+/// How a plane runs.
+enum Serving {
+    /// The command `host-sim plane`, as for users.
+    Process(Child),
+    /// The same plane within the case, on a clock that the case moves.
+    Clocked(Arc<ManualClock>),
 }
 
 impl RealPlane {
@@ -27,14 +38,49 @@ impl RealPlane {
         let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
         let config = format!("{CONFIG}{more}");
         std::fs::write(dir.join("plane.yaml"), config).expect("a file in the case's folder");
-        let child = spawn(dir, address);
+        let serving = Serving::Process(spawn(dir, address));
         let mut plane = RealPlane {
-            child,
+            serving,
             address,
             dir: dir.to_owned(),
         };
         plane.ready().await;
         plane
+    }
+
+    /// The same plane within the case, so that its time limits are over when [`RealPlane::advance_sec`] says so. It lives as
+    /// long as the runtime of the case.
+    pub async fn start_on_a_clock(dir: &Path, more: &str) -> RealPlane {
+        let config = format!("{CONFIG}{more}");
+        let config = PlaneConfig::parse(&config, "plane.yaml").expect("a configuration");
+        let now = SystemClock.now();
+        let clock = Arc::new(ManualClock::new(now));
+        let plane = Plane::open_with_clock(dir, config, clock.clone()).await;
+        let plane = plane.expect("a plane in the case's folder");
+        let any_port = tokio::net::TcpListener::bind("127.0.0.1:0").await;
+        let listener = any_port.expect("a free loopback port");
+        let address = listener.local_addr().expect("a bound address");
+        tokio::spawn(async move { plane.serve(listener, std::future::pending()).await });
+        RealPlane {
+            serving: Serving::Clocked(clock),
+            address,
+            dir: dir.to_owned(),
+        }
+    }
+
+    /// Moves the clock of a plane that was started on one.
+    pub fn advance_sec(&self, seconds: u32) {
+        match &self.serving {
+            Serving::Clocked(clock) => clock.advance_sec(seconds),
+            Serving::Process(_) => panic!("this plane goes by the machine's clock"),
+        }
+    }
+
+    fn child(&mut self) -> &mut Child {
+        match &mut self.serving {
+            Serving::Process(child) => child,
+            Serving::Clocked(_) => panic!("this plane is no process"),
+        }
     }
 
     /// Where it listens.
@@ -49,12 +95,12 @@ impl RealPlane {
 
     /// Kills the process with SIGKILL, as a crash would.
     pub async fn kill(&mut self) {
-        self.child.kill().await.expect("the plane was running");
+        self.child().kill().await.expect("the plane was running");
     }
 
     /// Starts it again on the same port and the same data.
     pub async fn restart(&mut self) {
-        self.child = spawn(&self.dir, self.address);
+        self.serving = Serving::Process(spawn(&self.dir, self.address));
         self.ready().await;
     }
 
@@ -174,7 +220,7 @@ impl RealPlane {
     async fn ready(&mut self) {
         let token = self.dir.join("sidecar-token");
         wait::until("the plane listens", async || {
-            if let Some(status) = self.child.try_wait().expect("a child process") {
+            if let Some(status) = self.child().try_wait().expect("a child process") {
                 panic!("host-sim plane ended with {status}: {}", self.log());
             }
             TcpStream::connect(self.address).await.ok()?;

@@ -18,7 +18,7 @@ use crate::lying_plane::LyingPlane;
 use crate::real_plane::RealPlane;
 use crate::report::Report;
 use crate::upstream::Upstream;
-use crate::{binaries, http1, policy, wait};
+use crate::{binaries, faulty_module, http1, policy, wait};
 
 /// What stands where the Control Plane should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub enum PlaneKind {
     Lying,
     /// `host-sim plane`.
     Real,
+    /// The same on a clock that the case moves.
+    Clocked,
 }
 
 /// A change of the bootstrap document.
@@ -45,6 +47,7 @@ pub struct SceneBuilder {
     token: Option<String>,
     edits: Vec<Edit>,
     scripts: Vec<Script>,
+    crashing_answer: Option<u32>,
 }
 
 /// A running scene.
@@ -62,6 +65,7 @@ pub struct Scene {
     answers: Answers,
     token: String,
     dir: Folder,
+    crashing: bool,
     finished: bool,
     _turn: SemaphorePermit<'static>,
 }
@@ -77,9 +81,21 @@ impl Scene {
         SceneBuilder::new(host, PlaneKind::Real)
     }
 
+    /// [`Scene::real`] with a plane whose time limits pass when the case says so.
+    pub fn clocked(host: Host) -> SceneBuilder {
+        SceneBuilder::new(host, PlaneKind::Clocked)
+    }
+
     /// A scene with the shipped policy, a lying plane and one worker.
     pub fn lying(host: Host) -> SceneBuilder {
         SceneBuilder::new(host, PlaneKind::Lying)
+    }
+
+    /// A scene with this policy whose plane files as `id` and lists it as pending.
+    pub async fn undecided(host: Host, policy: Value, id: &str) -> Scene {
+        let scene = Scene::lying(host).policy(policy).start().await;
+        scene.lies().undecided(id);
+        scene
     }
 
     /// Where agents connect.
@@ -288,9 +304,12 @@ impl Scene {
     fn check_log(&self) {
         let log = self.proxy.log();
         self.assert_discreet("the host's log", &log);
-        for line in log.lines() {
-            let crash = CRASHES.iter().any(|sign| line.contains(sign));
-            assert!(!crash, "the gate crashed: {line}");
+        let crash = |line: &&str| CRASHES.iter().any(|sign| line.contains(sign));
+        let crashed = log.lines().find(crash);
+        if self.crashing {
+            assert!(crashed.is_some(), "the gate was to crash and did not");
+        } else {
+            assert_eq!(crashed, None, "the gate crashed");
         }
     }
 
@@ -332,7 +351,14 @@ impl SceneBuilder {
             token: None,
             edits: Vec::new(),
             scripts: Vec::new(),
+            crashing_answer: None,
         }
+    }
+
+    /// Has the gate crash on each answer of its plane whose body is `length` bytes long.
+    pub fn crashing_on_answers_of(mut self, length: u32) -> SceneBuilder {
+        self.crashing_answer = Some(length);
+        self
     }
 
     /// Scripts a lying plane before the host starts, for what a gate asks by itself.
@@ -393,8 +419,13 @@ impl SceneBuilder {
                 }
                 (Plane::Lying(plane), token)
             }
-            PlaneKind::Real => {
-                let plane = RealPlane::start(dir.path(), self.plane_yaml).await;
+            PlaneKind::Real | PlaneKind::Clocked => {
+                let (dir, more) = (dir.path(), self.plane_yaml);
+                let plane = if self.plane == PlaneKind::Real {
+                    RealPlane::start(dir, more).await
+                } else {
+                    RealPlane::start_on_a_clock(dir, more).await
+                };
                 let token = plane.sidecar_token();
                 (Plane::Real(plane), token)
             }
@@ -408,7 +439,18 @@ impl SceneBuilder {
         if let Some(authority) = policy.pointer_mut("/control_plane/authority") {
             *authority = plane_address.to_string().into();
         }
-        let bootstrap = bootstrap(&policy, plane_address, upstream.address(), self.edits);
+        let module = self
+            .crashing_answer
+            .map_or_else(binaries::filter_module, |length| {
+                let module = std::fs::read(binaries::filter_module()).expect("the filter's module");
+                let file = dir.path().join("crashing.wasm");
+                let module = faulty_module::trapping_on_answers_of(length, &module);
+                std::fs::write(&file, module).expect("a file in the case's folder");
+                file
+            });
+        let mut bootstrap = bootstrap(&policy, plane_address, upstream.address(), self.edits);
+        let module = bootstrap.set_wasm_module(&module);
+        module.expect("the place of the module in envoy/envoy.yaml");
         let launch = Launch {
             host: self.host,
             dir: dir.path(),
@@ -434,6 +476,7 @@ impl SceneBuilder {
             answers: Answers::default(),
             token,
             dir,
+            crashing: self.crashing_answer.is_some(),
             finished: false,
             _turn: turn,
         }
@@ -453,7 +496,6 @@ fn bootstrap(
         .and_then(|bootstrap| bootstrap.set_listener(any_port))
         .and_then(|bootstrap| bootstrap.set_cluster("control_plane", plane))
         .and_then(|bootstrap| bootstrap.set_cluster("billing_upstream", upstream))
-        .and_then(|bootstrap| bootstrap.set_wasm_module(&binaries::filter_module()))
         .and_then(|bootstrap| bootstrap.set_plugin_configuration(policy));
     edited.expect("the places of envoy/envoy.yaml");
     for edit in edits {
@@ -502,8 +544,9 @@ static NEXT_FOLDER: AtomicU32 = AtomicU32::new(0);
 static TURNS: Semaphore = Semaphore::const_new(4);
 
 const MANAGER: &str = "/static_resources/listeners/0/filter_chains/0/filters/0/typed_config";
-const CRASHES: [&str; 4] = [
+const CRASHES: [&str; 5] = [
     "panicked",
+    "failed: Uncaught",
     "wasm vm failed",
     "VM failed",
     "[critical][wasm]",
