@@ -357,6 +357,7 @@ fn doubtful() -> Vec<Vec<u8>> {
         // Values that lenient readers convert.
         r#"{"amount":"5000"}"#,
         r#"{"amount":[5000]}"#,
+        r#"[{"amount":5000}]"#,
         r#"{"amount":true}"#,
         r#"{"amount":{"value":5000}}"#,
         // Texts that are not Unicode.

@@ -309,7 +309,7 @@ async fn a_holding_rule_takes_a_query_parameter_by_each_comparison_decoded_once(
 }
 
 /// Queries in which some server finds `mode=live` and another does not.
-const DOUBTFUL: [&str; 16] = [
+const DOUBTFUL: [&str; 21] = [
     "mode=test&mode=live",
     "mode=live&mode=test",
     "mode=live&mode=live",
@@ -326,6 +326,11 @@ const DOUBTFUL: [&str; 16] = [
     "mode=%zz",
     "mode=live%",
     "+mode=live",
+    "?mode=live",
+    "x%26mode=live",
+    "x%3bmode=live",
+    "mode%3Dlive",
+    "mode=live%00",
 ];
 
 async fn a_query_parameter_with_two_readings_is_refused_by_holding_and_denying_rules(host: Host) {

@@ -16,7 +16,8 @@ use crate::limits;
 pub enum Found<'t> {
     /// Nothing.
     Absent,
-    /// Readers may differ: a name on the way is there in another letter case, alone or beside the one asked for.
+    /// Readers may differ: a name on the way is there in another letter case, alone or beside the one asked for, or a list of
+    /// objects stands where the pointer names a member.
     Ambiguous,
     /// `null`.
     Null,
@@ -155,17 +156,28 @@ impl<'t> Reader<'t, '_> {
         if self.peek() == Some(b']') {
             return self.take(b']');
         }
+        let mut holds_composites = false;
         let mut index = 0_usize;
         loop {
             self.skip_space();
+            holds_composites |= matches!(self.peek(), Some(b'{' | b'['));
             self.value(wanted.get(&index).copied(), depth)?;
             self.skip_space();
             if self.peek() != Some(b',') {
-                return self.take(b']');
+                break;
             }
             self.step();
             index = index.saturating_add(1);
         }
+        if holds_composites {
+            // A pointer names a member where a list stands: a server that takes many for one reads it in each of them.
+            let named = below
+                .into_iter()
+                .flat_map(|node| node.below.values().flatten());
+            let named = named.filter(|(name, _)| !is_for_lists(name));
+            self.mark_all_doubtful(named.map(|(_, child)| *child).collect());
+        }
+        self.take(b']')
     }
 
     fn object(&mut self, node: Option<usize>, depth: usize) -> Result<(), NotStrict> {
@@ -227,11 +239,15 @@ impl<'t> Reader<'t, '_> {
             .and_then(|at| self.pointers.node(at)?.below.get(name))
             .map(Vec::as_slice)
             .unwrap_or_default();
-        let mut doubtful: Vec<usize> = alike
+        let doubtful = alike
             .iter()
             .filter(|(spelled, _)| plainly != Some(spelled))
-            .map(|(_, child)| *child)
-            .collect();
+            .map(|(_, child)| *child);
+        self.mark_all_doubtful(doubtful.collect());
+    }
+
+    /// Marks these nodes and everything below them.
+    fn mark_all_doubtful(&mut self, mut doubtful: Vec<usize>) {
         while let Some(node) = doubtful.pop().and_then(|at| self.pointers.node(at)) {
             if let Some(place) = node.ends.and_then(|number| self.found.get_mut(number)) {
                 *place = Found::Ambiguous;
@@ -311,6 +327,11 @@ impl<'t> Reader<'t, '_> {
 }
 
 /// An index as RFC 6901 spells it: no leading zero, and no sign.
+/// Whether a reference token can only mean an element, be it there or not (RFC 6901, section 4).
+fn is_for_lists(token: &str) -> bool {
+    token == "-" || (!token.is_empty() && token.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 fn index_of(name: &str) -> Option<usize> {
     let canonical = name == "0" || !name.starts_with('0');
     (canonical && name.bytes().all(|byte| byte.is_ascii_digit()))

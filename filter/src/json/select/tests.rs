@@ -43,7 +43,6 @@ fn ok_values_of_every_kind() {
         ("/a/b/3", Found::Absent),
         ("/a/b/-", Found::Absent),
         ("/a/b/00", Found::Absent),
-        ("/a/b/+1", Found::Absent),
         ("/t/x", Found::Absent),
         ("/q", Found::Absent),
     ] {
@@ -94,6 +93,31 @@ fn a_name_in_another_letter_case_is_doubtful() {
     assert_eq!(
         find(r#"{"a":1}"#, &["/a", "/A"]),
         Ok(vec![number("1"), Found::Ambiguous])
+    );
+}
+
+#[test]
+fn a_member_of_what_is_a_list_is_doubtful() {
+    for (document, pointer) in [
+        (r#"[{"amount":5}]"#, "/amount"),
+        (r#"{"order":[{"amount":5}]}"#, "/order/amount"),
+        (r#"[[{"a":{"b":1}}]]"#, "/0/a/b"),
+        (r#"{"a":[1,{}]}"#, "/a/+1"),
+        (r#"[[]]"#, "/"),
+    ] {
+        assert_eq!(one(document, pointer), Found::Ambiguous, "{document}");
+    }
+    for document in [
+        "[]",
+        "[1]",
+        r#"["amount"]"#,
+        r#"{"amount2":[{"amount":1}]}"#,
+    ] {
+        assert_eq!(one(document, "/amount"), Found::Absent, "{document}");
+    }
+    assert_eq!(
+        find(r#"{"a":[{"b":1}],"b":2}"#, &["/a/b", "/a/0/b", "/b"]),
+        Ok(vec![Found::Ambiguous, number("1"), number("2")])
     );
 }
 

@@ -90,18 +90,19 @@ impl QueryReading {
                 plain_name: is_alone.then(|| parameter.name.to_vec()),
                 plain_value: plain_value(parameter.value.unwrap_or_default()),
             };
-            // `amount[]` and `amount[x]` are `amount` to some.
+            // `amount[]` and `amount[x]` are `amount` to some, and `x%26amount`, `?amount` and `amount%3D1` to whoever decodes first
+            // or cuts at each `?`.
             let bracket = common.iter().position(|byte| *byte == b'[');
-            if let Some(base) = bracket.and_then(|at| common.get(..at)) {
-                let nested = Occurrence {
+            let base = bracket.and_then(|at| common.get(..at));
+            let holds_several = common.iter().any(is_separator);
+            let pieces = common.split(is_separator).filter(|_| holds_several);
+            for also in base.into_iter().chain(pieces) {
+                let doubtful = Occurrence {
                     plain_name: None,
                     plain_value: None,
                 };
-                reading
-                    .by_name
-                    .entry(base.to_vec())
-                    .or_default()
-                    .push(nested);
+                let name = also.trim_ascii().to_vec();
+                reading.by_name.entry(name).or_default().push(doubtful);
             }
             reading.by_name.entry(common).or_default().push(occurrence);
         }
@@ -152,15 +153,20 @@ fn common_form(name: &[u8]) -> Option<Vec<u8>> {
     Some(underscored.collect())
 }
 
-/// The value decoded once, `+` as a space; `None` where an escape is malformed or a second decoding would give something
-/// else.
+/// What separates parameters from each other, from their values or from the path.
+fn is_separator(byte: &u8) -> bool {
+    matches!(byte, b'&' | b';' | b'=' | b'?' | b'#')
+}
+
+/// The value decoded once, `+` as a space; `None` where an escape is malformed, a second decoding would give something else, or
+/// a reader in C would end it at a NUL.
 fn plain_value(spelled: &[u8]) -> Option<Vec<u8>> {
     let spaced: Vec<u8> = spelled
         .iter()
         .map(|byte| if *byte == b'+' { b' ' } else { *byte })
         .collect();
     let value = decode(&spaced)?;
-    (decode_leniently(&value) == value).then_some(value)
+    (decode_leniently(&value) == value && !value.contains(&0)).then_some(value)
 }
 
 #[cfg(test)]
@@ -239,6 +245,9 @@ mod tests {
             ("/a?env=%2531", true),
             ("/a?env=%zz", true),
             ("/a?env=1&env[]=2", true),
+            ("/a?env=prod%00", true),
+            ("/a?env=prod%00x", true),
+            ("/a?env=1&x%26env=2", true),
             ("/a?%65nv=1", false),
             ("/a?e%256ev=1", false),
             ("/a?Env=1", false),
@@ -248,6 +257,14 @@ mod tests {
             ("/a?e%ffnv=1", false),
             ("/a?%u0065nv=1", false),
             ("/a?%EF%BD%85nv=1", false),
+            ("/a??env=1", false),
+            ("/a??x=1&?env=1", false),
+            ("/a?x%26env=1", false),
+            ("/a?x%2526env=1", false),
+            ("/a?x%3Benv=1", false),
+            ("/a?x%23env=1", false),
+            ("/a?env%3D1", false),
+            ("/a?x=1&env%3d1=2", false),
             ("/a?env[]=1", false),
             ("/a?env[x]=1", false),
             ("/a?env%5B%5D=1", false),
