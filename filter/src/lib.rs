@@ -25,6 +25,7 @@ pub mod glob;
 pub mod json;
 
 pub mod approval;
+pub mod grpc;
 pub mod identity;
 pub mod request;
 

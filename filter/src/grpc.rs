@@ -1,0 +1,10 @@
+//! gRPC as a person reads it: a stream becomes messages, and a message a text that an approval binds. Pure functions of
+//! bytes; what is held, and what becomes of a call, is decided elsewhere.
+
+mod encoding;
+mod framing;
+mod method;
+
+pub use encoding::{Encoding, EncodingError};
+pub use framing::{Deframer, Frame, FrameError};
+pub use method::{ContentType, Method, timeout};
