@@ -2,9 +2,14 @@
 //! bytes; what is held, and what becomes of a call, is decided elsewhere.
 
 mod encoding;
+mod field_tree;
 mod framing;
 mod method;
+mod output;
+mod text;
+mod wire;
 
 pub use encoding::{Encoding, EncodingError};
 pub use framing::{Deframer, Frame, FrameError};
 pub use method::{ContentType, Method, timeout};
+pub use text::{MessageText, TextTooLarge, json_text, message_text};

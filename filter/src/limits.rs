@@ -87,3 +87,6 @@ pub const CONDITION_BYTES: usize = 4_096;
 
 /// Longest JSON text of the plugin configuration, in bytes.
 pub const CONFIG_BYTES: usize = 4 << 20;
+
+/// Deepest nesting of a gRPC message that is read. Source: the recursion limit that parsers of protobuf have by default.
+pub const GRPC_DEPTH: usize = 100;
