@@ -95,7 +95,7 @@ fn write_value(value: &Value<'_>, out: &mut Output) {
             let float = f32::from_bits(bits);
             if is_likely(float.into()) {
                 out.push(" (float ");
-                out.float(&format!("{float:e}"));
+                out.single(float);
             } else {
                 out.push(" (");
                 out.signed(bits.cast_signed().into());
@@ -108,7 +108,7 @@ fn write_value(value: &Value<'_>, out: &mut Output) {
             let double = f64::from_bits(bits);
             if is_likely(double) {
                 out.push(" (double ");
-                out.float(&format!("{double:e}"));
+                out.double(double);
             } else {
                 out.push(" (");
                 out.signed(bits.cast_signed());

@@ -28,6 +28,11 @@ impl Output {
         self.text.is_empty()
     }
 
+    /// Says that something did not fit.
+    pub const fn fill(&mut self) {
+        self.is_full = true;
+    }
+
     pub fn finish(self) -> Result<String, TextTooLarge> {
         if self.is_full {
             Err(TextTooLarge(self.max_bytes))
@@ -82,44 +87,68 @@ impl Output {
         }
     }
 
-    /// A finite number in the fewest digits that read back as it (of its own width), as ECMAScript lays them out: plain
-    /// from 1e-6 up to 1e21, with an exponent beyond. `-0` keeps its sign.
-    pub fn float(&mut self, shortest: &str) {
+    /// A number of 64 bits, if it is finite.
+    pub fn double(&mut self, value: f64) {
+        // The writer of serde_json is in the module already; that of the standard library takes 18 KB more.
+        self.float(&serde_json::to_string(&value).unwrap_or_default());
+    }
+
+    /// A number of 32 bits, if it is finite.
+    pub fn single(&mut self, value: f32) {
+        self.float(&serde_json::to_string(&value).unwrap_or_default());
+    }
+
+    /// A finite number in the fewest digits that read back as it, as ECMAScript lays them out: plain from 1e-6 up to 1e21,
+    /// with an exponent beyond. `-0` keeps its sign. Takes any spelling of those digits.
+    fn float(&mut self, shortest: &str) {
         let (mantissa, exponent) = shortest.split_once('e').unwrap_or((shortest, "0"));
-        let Ok(exponent) = exponent.parse::<i32>() else {
-            return self.push(shortest);
-        };
-        if !(-6..=20).contains(&exponent) {
-            return self.push(shortest);
-        }
         let (sign, mantissa) = match mantissa.strip_prefix('-') {
             Some(digits) => ("-", digits),
             None => ("", mantissa),
         };
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let mut all = whole.to_owned();
+        all.push_str(fraction);
+        let behind_zeros = all.trim_start_matches('0');
+        let digits = behind_zeros.trim_end_matches('0');
+        // The number is 0.DIGITS times ten to this power.
+        let length = |text: &str| i32::try_from(text.len()).unwrap_or(i32::MAX);
+        let power = exponent
+            .parse::<i32>()
+            .unwrap_or_default()
+            .saturating_add(length(whole))
+            .saturating_sub(length(&all).saturating_sub(length(behind_zeros)));
+        let point = usize::try_from(power).unwrap_or_default();
         self.push(sign);
-        let zeros = exponent.unsigned_abs();
-        if exponent < 0 {
+        if digits.is_empty() {
+            self.push("0");
+        } else if !(-5..=21).contains(&power) {
+            let (first, rest) = digits.split_at_checked(1).unwrap_or((digits, ""));
+            self.push(first);
+            if !rest.is_empty() {
+                self.push(".");
+                self.push(rest);
+            }
+            self.push("e");
+            self.signed(power.saturating_sub(1).into());
+        } else if power <= 0 {
             self.push("0.");
-            for _ in 1..zeros {
-                self.push("0");
+            self.zeros(power.unsigned_abs());
+            self.push(digits);
+        } else if let Some((whole, fraction)) = digits.split_at_checked(point) {
+            self.push(whole);
+            if !fraction.is_empty() {
+                self.push(".");
+                self.push(fraction);
             }
+        } else {
+            self.push(digits);
+            self.zeros(power.saturating_sub(length(digits)).unsigned_abs());
         }
-        let mut whole = (exponent >= 0).then_some(zeros);
-        for digit in mantissa.chars().filter(char::is_ascii_digit) {
-            self.letter(digit);
-            // One digit stands in front of the point anyway; `whole` counts how many more do.
-            match whole {
-                Some(0) => {
-                    whole = None;
-                    if digits_behind(mantissa) > usize::try_from(zeros).unwrap_or(usize::MAX) {
-                        self.push(".");
-                    }
-                }
-                Some(left) => whole = left.checked_sub(1),
-                None => {}
-            }
-        }
-        for _ in 0..whole.map_or(0, |left| left.saturating_add(1)) {
+    }
+
+    fn zeros(&mut self, count: u32) {
+        for _ in 0..count {
             self.push("0");
         }
     }
@@ -162,12 +191,6 @@ impl Output {
             }
         }
     }
-}
-
-fn digits_behind(mantissa: &str) -> usize {
-    mantissa
-        .split_once('.')
-        .map_or(0, |(_, digits)| digits.len())
 }
 
 /// Whether a character could deceive who reads a text: it does not show, looks like a space, changes the order or the
@@ -225,3 +248,83 @@ const DOUBTFUL: [(u32, u32); 36] = [
     (0x1_d173, 0x1_d17a),  // musical format controls
     (0xe_0000, 0x10_ffff), // tags, selectors, private use
 ];
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn double(value: f64) -> String {
+        let mut out = Output::new(99);
+        out.double(value);
+        out.finish().unwrap()
+    }
+
+    fn single(value: f32) -> String {
+        let mut out = Output::new(99);
+        out.single(value);
+        out.finish().unwrap()
+    }
+
+    /// The texts are those of ECMAScript (Number::toString), but for the plus sign in front of an exponent.
+    #[test]
+    fn floats_have_one_spelling() {
+        for (value, text) in [
+            (0.0, "0"),
+            (-0.0, "-0"),
+            (1.0, "1"),
+            (-150.0, "-150"),
+            (1.5, "1.5"),
+            (12.25, "12.25"),
+            (0.1, "0.1"),
+            (100.0, "100"),
+            (1e-6, "0.000001"),
+            (1.25e-6, "0.00000125"),
+            (1e-7, "1e-7"),
+            (-1.5e-7, "-1.5e-7"),
+            (123_456_789_012_345_680_000.0, "123456789012345680000"),
+            (1e20, "100000000000000000000"),
+            (1e21, "1e21"),
+            (1.5e300, "1.5e300"),
+            (f64::MAX, "1.7976931348623157e308"),
+            (f64::MIN_POSITIVE, "2.2250738585072014e-308"),
+            (5e-324, "5e-324"),
+            (9_007_199_254_740_993.0, "9007199254740992"),
+        ] {
+            assert_eq!(double(value), text);
+        }
+        for (value, text) in [
+            (0.1, "0.1"),
+            (16_777_216.0, "16777216"),
+            (f32::MAX, "3.4028235e38"),
+            (1e-45, "1e-45"),
+            (-0.0, "-0"),
+        ] {
+            assert_eq!(single(value), text);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn floats_read_back_and_are_no_longer_than_those_of_the_standard_library(bits in any::<u64>(), half in any::<u32>()) {
+            let digits = |text: &str| {
+                let mantissa = text.split('e').next().unwrap_or_default();
+                let all: String = mantissa.chars().filter(char::is_ascii_digit).collect();
+                all.trim_matches('0').len()
+            };
+            let value = f64::from_bits(bits);
+            if value.is_finite() {
+                let text = double(value);
+                prop_assert_eq!(text.parse::<f64>().unwrap().to_bits(), bits);
+                prop_assert_eq!(digits(&text), digits(&format!("{value:e}")));
+            }
+            let value = f32::from_bits(half);
+            if value.is_finite() {
+                let text = single(value);
+                prop_assert_eq!(text.parse::<f32>().unwrap().to_bits(), half);
+                prop_assert_eq!(digits(&text), digits(&format!("{value:e}")));
+            }
+        }
+    }
+}

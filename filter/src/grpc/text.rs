@@ -4,8 +4,9 @@ use std::fmt;
 
 use sha2::{Digest, Sha256};
 
-use super::field_tree;
+use super::descriptors::MessageDescriptor;
 use super::output::{Output, is_doubtful};
+use super::{field_tree, protojson};
 
 /// A message as text.
 ///
@@ -37,14 +38,24 @@ impl fmt::Debug for MessageText {
 )]
 pub struct TextTooLarge(pub usize);
 
-/// The text of a protobuf message: its fields by number.
+/// The text of a protobuf message: canonical protojson where its type is known, else its fields by number. A message that
+/// is not of its type, or that has no protojson, is shown by its fields as well, and its bytes are bound by the digest.
 ///
 /// # Errors
 ///
-/// When the text is longer than so many bytes. Little more than those are ever in memory.
-pub fn message_text(message: &[u8], max_text_bytes: usize) -> Result<MessageText, TextTooLarge> {
+/// When the text is longer than so many bytes. Memory is bounded by those and the message.
+pub fn message_text(
+    message: &[u8],
+    descriptor: Option<MessageDescriptor<'_>>,
+    max_text_bytes: usize,
+) -> Result<MessageText, TextTooLarge> {
+    if let Some(descriptor) = descriptor
+        && let Ok((out, is_exact)) = protojson::write(message, descriptor, max_text_bytes)
+    {
+        return finish(out, is_exact, message);
+    }
     let mut out = Output::new(max_text_bytes);
-    let is_exact = field_tree::write(message, &mut out);
+    let is_exact = field_tree::write(message, &mut out) && descriptor.is_none();
     finish(out, is_exact, message)
 }
 
@@ -149,11 +160,14 @@ mod tests {
     #[test]
     fn a_text_stops_at_its_bound() {
         assert_eq!(
-            message_text(&[0xff; 9], 22).unwrap().text,
+            message_text(&[0xff; 9], None, 22).unwrap().text,
             "hex:ffffffffffffffffff"
         );
-        assert_eq!(message_text(&[0xff; 9], 21), Err(TextTooLarge(21)));
-        assert_eq!(message_text(&[0x0b; 1 << 20], 99), Err(TextTooLarge(99)));
+        assert_eq!(message_text(&[0xff; 9], None, 21), Err(TextTooLarge(21)));
+        assert_eq!(
+            message_text(&[0x0b; 1 << 20], None, 99),
+            Err(TextTooLarge(99))
+        );
         assert_eq!(json_text(b"{}", 1), Err(TextTooLarge(1)));
         assert_eq!(
             json_text(b"\0", 70),
@@ -168,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_text_never_prints() {
-        let text = message_text(b"\x0a\x06secret", 99).unwrap();
+        let text = message_text(b"\x0a\x06secret", None, 99).unwrap();
 
         assert_eq!(
             format!("{text:?}"),
