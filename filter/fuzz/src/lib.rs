@@ -8,6 +8,9 @@ use hoop_filter::control_plane::{
 };
 use hoop_filter::effect::Effect;
 use hoop_filter::event::Event;
+use hoop_filter::grpc::{
+    Deframer, Descriptors, Encoding, Frame, FrameError, MessageText, json_text, message_text,
+};
 use hoop_filter::identity::NothingKnown;
 use hoop_filter::listener::{Listener, Secrets};
 use hoop_filter::policy::{NoMetadata, Policy, Subject, Verdict};
@@ -187,6 +190,84 @@ pub fn conditions(bytes: &[u8]) {
     }
 }
 
+/// The bytes are a gRPC stream, behind one that says where it is cut. Its messages are the same however it is cut; each has a
+/// text within its bound, with and without its type, and no two different ones share a text. The bytes are a descriptor
+/// set as well, or not.
+///
+/// # Panics
+///
+/// When one of these is broken.
+pub fn grpc(bytes: &[u8]) {
+    const MAX_BYTES: usize = 4_096;
+    let (cut, stream) = bytes.split_first().unwrap_or((&0, &[]));
+    let cut = usize::from(*cut).min(stream.len());
+    let (first, second) = stream.split_at(cut);
+    let (frames, error) = read_stream(&[stream], MAX_BYTES);
+    assert!(
+        (frames.clone(), error) == read_stream(&[first, second], MAX_BYTES),
+        "the cut changed the messages"
+    );
+    let _ = Descriptors::parse(stream);
+    let set = include_bytes!("../../tests/grpc/editions.binpb");
+    let descriptors = Descriptors::parse(set).expect("a set");
+    let descriptor = descriptors.message("test.editions.Message");
+    let forms: [Form<'_>; 3] = [
+        &|message| message_text(message, descriptor, MAX_BYTES).ok(),
+        &|message| message_text(message, None, MAX_BYTES).ok(),
+        &|message| json_text(message, MAX_BYTES).ok(),
+    ];
+    let mut messages = vec![stream.to_vec()];
+    for frame in frames {
+        for encoding in [Encoding::Deflate, Encoding::Gzip, Encoding::Identity] {
+            if let Ok(message) = encoding.message(frame.clone(), MAX_BYTES) {
+                assert!(message.len() <= MAX_BYTES);
+                messages.push(message);
+            }
+        }
+    }
+    messages.sort();
+    messages.dedup();
+    for form in forms {
+        let texts: Vec<MessageText> = messages
+            .iter()
+            .filter_map(|message| form(message))
+            .collect();
+        for text in &texts {
+            let last = text.text.rsplit('\n').next().unwrap_or_default();
+            assert!(text.text.len() <= MAX_BYTES);
+            assert!(
+                text.is_exact || last.starts_with("sha256:"),
+                "unbound: {}",
+                text.text
+            );
+        }
+        let mut different: Vec<&str> = texts.iter().map(|text| &*text.text).collect();
+        different.sort_unstable();
+        different.dedup();
+        assert_eq!(different.len(), texts.len(), "two messages share a text");
+    }
+}
+
+/// One way to write a message as text.
+type Form<'f> = &'f dyn Fn(&[u8]) -> Option<MessageText>;
+
+/// The messages of a stream that comes in pieces, and why there are no more.
+fn read_stream(pieces: &[&[u8]], max_message_bytes: usize) -> (Vec<Frame>, Option<FrameError>) {
+    let mut deframer = Deframer::new(max_message_bytes);
+    let mut frames = Vec::new();
+    for piece in pieces {
+        let mut rest = *piece;
+        loop {
+            match deframer.read(&mut rest) {
+                Ok(Some(frame)) => frames.push(frame),
+                Ok(None) => break,
+                Err(error) => return (frames, Some(error)),
+            }
+        }
+    }
+    (frames, deframer.end().err())
+}
+
 fn dangerous() -> Policy {
     let text = br#"{"listener_name":"l","rules":[
         {"match":{"query":[{"name":"mode","equals":"wipe"}]},"action":"deny"},
@@ -231,6 +312,11 @@ mod tests {
     #[test]
     fn no_dangerous_request_of_the_corpus_passes() {
         over_corpus("conditions", super::conditions);
+    }
+
+    #[test]
+    fn every_grpc_message_of_the_corpus_has_a_text_of_its_own() {
+        over_corpus("grpc", super::grpc);
     }
 
     #[test]
