@@ -7,26 +7,30 @@ mod approval_rule;
 mod check;
 pub mod conditions;
 mod error;
+mod grpc;
 mod keys;
 mod numbers;
+mod rule;
 mod schema;
+mod targets;
 
 use serde_json::{Map, Value};
 
 pub use approval_rule::ApprovalRule;
 pub use error::ConfigError;
+pub use grpc::{GrpcConfig, Streaming};
+pub use rule::{Action, RuleConfig};
 pub use schema::json_schema;
 
 use crate::approval::SpendOn;
-use crate::glob::{PathGlob, WordGlob};
 use crate::identity::IdentitySource;
 use crate::json;
 use crate::limits;
 use crate::request::mode::Mode;
 use crate::request::query::SensitiveNames;
 use check::{child, text_of, texts_of, whole_of};
-use conditions::Conditions;
 use numbers::Numbers;
+use rule::{RuleContext, mode_of, rule};
 
 /// A configuration without a contradiction.
 #[derive(Clone, Debug)]
@@ -53,6 +57,8 @@ pub struct Config {
     pub spend_on: SpendOn,
     /// Where to find who asks.
     pub identity: IdentitySource,
+    /// How gRPC calls are shown and taken.
+    pub grpc: GrpcConfig,
 }
 
 /// Whether the policy is enforced.
@@ -82,47 +88,8 @@ pub struct ControlPlaneConfig {
     pub heartbeat: bool,
 }
 
-/// One rule of the policy.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RuleConfig {
-    /// For the operator's log.
-    pub name: String,
-    /// Upper-case methods; empty means every method.
-    pub methods: Vec<String>,
-    /// Host globs; empty means every host.
-    pub hosts: Vec<WordGlob>,
-    /// Path globs; empty means every path.
-    pub paths: Vec<PathGlob>,
-    /// What else must hold.
-    pub conditions: Conditions,
-    /// What happens to a request that the rule meets.
-    pub action: Action,
-}
-
-/// What a rule does.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// The request passes.
-    Allow,
-    /// The request is refused.
-    Deny {
-        /// The whole text of the refusal.
-        message: String,
-    },
-    /// The request waits for a person.
-    RequireApproval {
-        /// The Control Plane's rule that says who approves.
-        approval_rule: ApprovalRule,
-        /// First words of the denial.
-        message: String,
-        /// How the request waits.
-        mode: Mode,
-    },
-}
-
 const DEFAULT_MODE: Mode = Mode::Hold;
 const DEFAULT_MESSAGE: &str = "statement held for human approval";
-const DEFAULT_DENY_MESSAGE: &str = "denied by policy";
 const DEFAULT_TOKEN_ENV: &str = "HOOP_SIDECAR_TOKEN";
 
 impl Config {
@@ -175,14 +142,14 @@ impl Config {
                 "remove approval_mode, or add a rule with \"action\": \"require_approval\"",
             ));
         }
-        let max_body_bytes =
-            whole_of(entries, "max_body_bytes").and_then(|bytes| usize::try_from(bytes).ok());
+        let (grpc, max_payload_bytes) = grpc::grpc(entries)?;
+        let max_body_bytes = max_body_bytes(entries, max_payload_bytes)?;
         Ok(Self {
             listener_name: text_of(entries, "listener_name")
                 .unwrap_or_default()
                 .to_owned(),
             control_plane,
-            max_body_bytes: max_body_bytes.unwrap_or(limits::DEFAULT_MAX_BODY_BYTES),
+            max_body_bytes,
             sensitive_names: SensitiveNames::with(&texts_of(entries, "sensitive_query_params")),
             redaction_key_env: variable_name(entries, "redaction_key_env", "")?,
             rules,
@@ -199,6 +166,7 @@ impl Config {
                 _ => SpendOn::Release,
             },
             identity: identity(entries)?,
+            grpc,
         })
     }
 }
@@ -287,6 +255,27 @@ fn control_plane(entries: &Map<String, Value>) -> Result<ControlPlaneConfig, Con
     })
 }
 
+/// The bound under either of its names.
+fn max_body_bytes(
+    entries: &Map<String, Value>,
+    max_payload_bytes: Option<u64>,
+) -> Result<usize, ConfigError> {
+    let max_body_bytes = whole_of(entries, "max_body_bytes");
+    if let (Some(new), Some(old)) = (max_body_bytes, max_payload_bytes)
+        && new != old
+    {
+        return Err(ConfigError::new(
+            "/grpc/max_payload_bytes",
+            format!("found {old}, but max_body_bytes is {new}"),
+            "set max_body_bytes or grpc.max_payload_bytes, not both",
+        ));
+    }
+    let bytes = max_body_bytes.or(max_payload_bytes);
+    Ok(bytes
+        .and_then(|bytes| usize::try_from(bytes).ok())
+        .unwrap_or(limits::DEFAULT_MAX_BODY_BYTES))
+}
+
 fn identity(entries: &Map<String, Value>) -> Result<IdentitySource, ConfigError> {
     let Some(identity) = entries.get("identity").and_then(Value::as_object) else {
         return Ok(IdentitySource::default());
@@ -330,222 +319,6 @@ fn variable_name(
         ));
     }
     Ok(Some(name.to_owned()))
-}
-
-/// What a rule needs to know of its surroundings.
-struct RuleContext<'c> {
-    at: usize,
-    listener_message: &'c str,
-    listener_mode: Mode,
-    has_plane: bool,
-    numbers: &'c Numbers,
-}
-
-fn rule(
-    entries: &Map<String, Value>,
-    context: &RuleContext<'_>,
-) -> Result<RuleConfig, ConfigError> {
-    let place = format!("/rules/{}", context.at);
-    let action = action(entries, context, &place)?;
-    let empty = Map::new();
-    let conditions = entries
-        .get("match")
-        .and_then(Value::as_object)
-        .unwrap_or(&empty);
-    let match_place = child(&place, "match");
-    let name =
-        text_of(entries, "name").map_or_else(|| format!("rules[{}]", context.at), str::to_owned);
-    Ok(RuleConfig {
-        name,
-        methods: methods(conditions, &match_place)?,
-        hosts: hosts(conditions, &match_place)?,
-        paths: paths(conditions, &match_place)?,
-        conditions: conditions::conditions(conditions, context.numbers, &match_place)?,
-        action,
-    })
-}
-
-fn action(
-    entries: &Map<String, Value>,
-    context: &RuleContext<'_>,
-    place: &str,
-) -> Result<Action, ConfigError> {
-    let mode = mode_of(entries, place)?;
-    let approval_rule = approval_rule::approval_rule(entries, place)?;
-    let message = text_of(entries, "message");
-    let word = text_of(entries, "action").unwrap_or_default();
-    if word == "allow" || word == "deny" {
-        for (key, present) in [
-            ("approval_rule", entries.contains_key("approval_rule")),
-            (
-                "approval_rule_from_route",
-                entries.contains_key("approval_rule_from_route"),
-            ),
-            ("approval_mode", mode.is_some()),
-        ] {
-            if present {
-                return Err(ConfigError::new(
-                    &child(place, key),
-                    format!("this key has no meaning with \"action\": {word:?}"),
-                    format!("remove {key}, or set action to \"require_approval\""),
-                ));
-            }
-        }
-    }
-    if word == "deny" {
-        return Ok(Action::Deny {
-            message: message.unwrap_or(DEFAULT_DENY_MESSAGE).to_owned(),
-        });
-    }
-    if word == "allow" {
-        return match message {
-            None => Ok(Action::Allow),
-            Some(_) => Err(ConfigError::new(
-                &child(place, "message"),
-                "a request that passes gets no message",
-                "remove message, or choose another action",
-            )),
-        };
-    }
-    let Some(approval_rule) = approval_rule else {
-        return Err(ConfigError::new(
-            &child(place, "approval_rule"),
-            "this key is required with \"action\": \"require_approval\" and missing: nobody could decide",
-            "name the Control Plane's approval rule, such as \"billing-approvers\"",
-        ));
-    };
-    if !context.has_plane {
-        return Err(ConfigError::new(
-            "/control_plane",
-            format!(
-                "this key is missing, but {place} requires an approval that only a Control Plane can give"
-            ),
-            "add control_plane with cluster and authority",
-        ));
-    }
-    Ok(Action::RequireApproval {
-        approval_rule,
-        message: message.unwrap_or(context.listener_message).to_owned(),
-        mode: mode.unwrap_or(context.listener_mode),
-    })
-}
-
-/// The mode under either of its two names; both at once must agree (contract 3.1).
-fn mode_of(entries: &Map<String, Value>, place: &str) -> Result<Option<Mode>, ConfigError> {
-    let (new, old) = (
-        text_of(entries, "approval_mode"),
-        text_of(entries, "review_mode"),
-    );
-    if let (Some(new), Some(old)) = (new, old)
-        && new != old
-    {
-        return Err(ConfigError::new(
-            &child(place, "review_mode"),
-            format!("found {old:?}, but approval_mode says {new:?}"),
-            "set approval_mode or review_mode, not both",
-        ));
-    }
-    Ok(new.or(old).map(|word| match word {
-        "return" => Mode::Return,
-        _ => Mode::Hold,
-    }))
-}
-
-fn methods(conditions: &Map<String, Value>, place: &str) -> Result<Vec<String>, ConfigError> {
-    let place = child(place, "methods");
-    texts_of(conditions, "methods")
-        .into_iter()
-        .enumerate()
-        .map(|(at, method)| {
-            let refuse = |problem: &str, hint: &str| {
-                Err(ConfigError::new(
-                    &format!("{place}/{at}"),
-                    format!("found {method:?}, {problem}"),
-                    hint,
-                ))
-            };
-            let upper = method.to_ascii_uppercase();
-            if http::Method::from_bytes(method.as_bytes()).is_err() {
-                return refuse(
-                    "which is no HTTP method",
-                    "write a method such as \"POST\"; leave methods out to match every method",
-                );
-            }
-            // A mistyped method would be a rule that meets nothing, and the call it was meant for would pass.
-            if !METHODS.contains(&upper.as_str())
-                && let Some(meant) = error::nearest(&upper, METHODS.into_iter())
-            {
-                return refuse(
-                    "which is no registered HTTP method",
-                    &format!("did you mean {meant:?}?"),
-                );
-            }
-            Ok(upper)
-        })
-        .collect()
-}
-
-/// Methods of the IANA registry that clients use. Others are taken as they are, unless they look like one of these.
-const METHODS: [&str; 23] = [
-    "CONNECT",
-    "COPY",
-    "DELETE",
-    "GET",
-    "HEAD",
-    "LINK",
-    "LOCK",
-    "MERGE",
-    "MKCALENDAR",
-    "MKCOL",
-    "MOVE",
-    "OPTIONS",
-    "PATCH",
-    "POST",
-    "PROPFIND",
-    "PROPPATCH",
-    "PURGE",
-    "PUT",
-    "QUERY",
-    "REPORT",
-    "SEARCH",
-    "TRACE",
-    "UNLOCK",
-];
-
-fn hosts(conditions: &Map<String, Value>, place: &str) -> Result<Vec<WordGlob>, ConfigError> {
-    let place = child(place, "hosts");
-    texts_of(conditions, "hosts")
-        .into_iter()
-        .enumerate()
-        .map(|(at, host)| {
-            let has_port = !host.starts_with('[') && host.contains(':');
-            if has_port || host.contains(['/', '@', ' ']) || !host.is_ascii() {
-                return Err(ConfigError::new(
-                    &format!("{place}/{at}"),
-                    format!("found {host:?}, allowed is a host name or a glob such as \"*.example.com\""),
-                    "write the host alone, without scheme, port or path (an internationalised name in its xn-- form)",
-                ));
-            }
-            Ok(WordGlob::parse(host.trim_end_matches('.')))
-        })
-        .collect()
-}
-
-fn paths(conditions: &Map<String, Value>, place: &str) -> Result<Vec<PathGlob>, ConfigError> {
-    let place = child(place, "paths");
-    texts_of(conditions, "paths")
-        .into_iter()
-        .enumerate()
-        .map(|(at, pattern)| {
-            PathGlob::parse(&pattern).map_err(|fault| {
-                ConfigError::new(
-                    &format!("{place}/{at}"),
-                    format!("the glob {pattern:?} {fault}"),
-                    "write the decoded path with * and **, such as \"/payments/**\"",
-                )
-            })
-        })
-        .collect()
 }
 
 #[cfg(test)]

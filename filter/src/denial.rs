@@ -2,6 +2,7 @@
 //!
 //! A denial never holds the statement, the Control Plane's address or its error text.
 
+mod grpc;
 mod http;
 
 use crate::approval::{ApprovalId, SafeToken, Status};
@@ -43,18 +44,35 @@ pub enum Reason {
     Internal,
     /// The request cannot be read as one request.
     Malformed,
+    /// The request says that it is gRPC, and is none that a server would take.
+    MalformedCall,
+    /// A gRPC message, or its text, is larger than `max_body_bytes`: nobody could read all of it.
+    MessageTooLarge,
+    /// A gRPC message cannot be read: its framing or its compression is broken or unknown.
+    MessageUnreadable,
     /// The route names no approval rule.
     NoApprovalRule,
     /// The approval request could not be filed.
     NotFiled,
     /// A query credential cannot be bound to the approval.
     RedactionKeyMissing,
+    /// The client of a gRPC call sends more than one message, and the listener takes no such calls.
+    StreamingDenied,
     /// The Control Plane lets no more approval requests wait.
     TooManyWaiting,
     /// A rule looks at metadata of the route that are no text.
     RouteMetadata,
     /// An upgrade or CONNECT under a holding rule.
     Upgrade,
+}
+
+/// What kind of client reads a refusal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// One of gRPC: a status and metadata.
+    Grpc,
+    /// One of HTTP: a status code, headers and a text.
+    Http,
 }
 
 /// A refusal in a form-free shape.
@@ -102,10 +120,14 @@ impl Denial {
             | Reason::DenyRule
             | Reason::Internal
             | Reason::Malformed
+            | Reason::MalformedCall
+            | Reason::MessageTooLarge
+            | Reason::MessageUnreadable
             | Reason::NoApprovalRule
             | Reason::NotFiled
             | Reason::RedactionKeyMissing
             | Reason::RouteMetadata
+            | Reason::StreamingDenied
             | Reason::TooManyWaiting
             | Reason::Upgrade => None,
         }
@@ -153,6 +175,18 @@ impl Denial {
             Reason::Malformed => {
                 format!("{message}: the request cannot be read as one HTTP request")
             }
+            Reason::MalformedCall => format!(
+                "{message}: the request says that it is gRPC and is no call that can be read; send a POST to /package.Service/Method with one content-type as gRPC has it"
+            ),
+            Reason::MessageTooLarge => format!(
+                "{message}: the request message is larger than grpc.max_payload_bytes, so an approver could not read all of it"
+            ),
+            Reason::MessageUnreadable => format!(
+                "{message}: the gRPC request message cannot be read; send whole messages, plain or compressed with gzip or deflate as grpc-encoding says"
+            ),
+            Reason::StreamingDenied => format!(
+                "{message}: a call with more than one request message is not taken here; send one message per call"
+            ),
             Reason::NoApprovalRule => {
                 format!("{message}: the route names no approval rule, so nobody could approve")
             }
@@ -195,7 +229,10 @@ impl Denial {
             Reason::BodyTooLarge => Counter::RefusedBodyTooLarge,
             Reason::DenyRule => Counter::RefusedDenyRule,
             Reason::Internal => Counter::Internal,
-            Reason::Malformed => Counter::RefusedMalformed,
+            Reason::Malformed | Reason::MalformedCall => Counter::RefusedMalformed,
+            Reason::MessageTooLarge => Counter::RefusedBodyTooLarge,
+            Reason::MessageUnreadable => Counter::RefusedUnreadableMessage,
+            Reason::StreamingDenied => Counter::RefusedStreaming,
             Reason::NoApprovalRule => Counter::RefusedNoApprovalRule,
             Reason::NotFiled => Counter::RefusedPlaneFault,
             Reason::RedactionKeyMissing => Counter::RefusedRedactionKey,
@@ -224,7 +261,10 @@ impl Denial {
             Reason::BodyTooLarge => "body_too_large",
             Reason::DenyRule => "deny_rule",
             Reason::Internal => "internal",
-            Reason::Malformed => "malformed",
+            Reason::Malformed | Reason::MalformedCall => "malformed",
+            Reason::MessageTooLarge => "body_too_large",
+            Reason::MessageUnreadable => "unreadable_message",
+            Reason::StreamingDenied => "streaming",
             Reason::NoApprovalRule => "no_approval_rule",
             Reason::NotFiled => "plane_fault",
             Reason::RedactionKeyMissing => "redaction_key",

@@ -16,6 +16,8 @@ pub enum Effect {
     Count(Counter),
     /// Let the held request go on. The release is used up with it.
     Forward(Release),
+    /// Let the messages of a gRPC call that are kept back go on, a release for each of them. They are used up with it.
+    ForwardMessages(Vec<Release>),
     /// Write a line to the operator's log.
     Log {
         /// How much it matters.
@@ -29,6 +31,8 @@ pub enum Effect {
     RemoveRequestHeaders(Vec<&'static str>),
     /// Take all trailers off the request: nobody was shown them.
     RemoveRequestTrailers,
+    /// Break the stream off: it was answered in part, so that no reply can say why. The upstream sees no more of the request.
+    Reset,
     /// Tell the Control Plane how a release ended; nobody waits for the answer.
     Settle {
         /// The approval.

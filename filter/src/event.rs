@@ -20,14 +20,20 @@ pub enum Event {
     /// Trailers came: they end the body, and no body event said so.
     RequestTrailers,
     /// The upstream's answer came to its end.
-    ResponseEnded,
+    ResponseEnded {
+        /// The `grpc-status` in its trailers.
+        grpc_status: Option<u32>,
+    },
     /// The upstream began to answer. A reply of the host's own, or of the gate's, is no answer of the upstream.
     ResponseStarted {
         /// Its status code.
         status: u16,
-        /// Whether the host is sure that no other attempt at the request came before, and that the answer's end can be told from a
-        /// connection that broke off.
-        is_conclusive: bool,
+        /// The `grpc-status` among its headers.
+        grpc_status: Option<u32>,
+        /// Whether the host is sure that no other attempt at the request came before.
+        is_first_attempt: bool,
+        /// Whether the end of an answer of HTTP can be told from a connection that broke off. (gRPC ends with trailers.)
+        is_delimited: bool,
     },
     /// The stream is over: answered, forwarded and done, or given up by the client or the host.
     StreamEnded {

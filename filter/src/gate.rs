@@ -5,14 +5,19 @@
 //! it is told to [`Effect::Forward`]. A wrong release runs a call that nobody approved; a wrong refusal costs a resend.
 
 mod collect;
+mod grpc_call;
+mod grpc_messages;
 mod judge;
 mod record;
 mod upstream_answer;
 
-use crate::approval::ApprovalId;
+use crate::approval::{ApprovalId, SpendOn};
 use crate::approval_request::{self, Filed, Outcome};
-use crate::control_plane::{FilingRequest, PendingSettlement, PlaneFault, Release, Settlement};
-use crate::denial::{Denial, Reason};
+use crate::config::Streaming;
+use crate::control_plane::{
+    ControlPlane, FilingRequest, PendingSettlement, PlaneFault, Release, Settlement,
+};
+use crate::denial::{Denial, Form, Reason};
 use crate::effect::Effect;
 use crate::event::{Event, News};
 use crate::identity::{Correlation, Requester, Surroundings};
@@ -22,7 +27,9 @@ use crate::request::RequestHead;
 use crate::request::mode::Mode;
 use crate::statement::Statement;
 use collect::{Body, Collected};
-use judge::{HeldBy, Judgement, RequestLine, judge};
+use grpc_call::{Messages, form_of};
+use grpc_messages::MessageGate;
+use judge::{HeldBy, Judgement, Shown, judge};
 use record::Gone;
 use upstream_answer::UpstreamAnswer;
 
@@ -41,6 +48,9 @@ pub enum Opening {
 #[derive(Debug)]
 pub struct Gate {
     held_by: HeldBy,
+    form: Form,
+    /// How long a client of gRPC waits, in milliseconds, as far as it says so.
+    deadline_ms: Option<u64>,
     surroundings: &'static dyn Surroundings,
     state: State,
 }
@@ -52,6 +62,8 @@ enum State {
     Filed(Filed),
     /// Held until its approval is decided.
     Waiting(ApprovalId),
+    /// A gRPC call whose messages are held one by one.
+    Messages(Box<MessageGate>),
     /// Gone on already, and looked at as it passes: the listener only observes.
     Observing(Box<RequestHead>, Body),
     /// Gone on, and its approval is not spent yet.
@@ -64,7 +76,7 @@ enum State {
 /// What a body is collected for.
 #[derive(Debug)]
 enum Purpose {
-    File(RequestLine),
+    File(Shown),
     Judge(Box<RequestHead>),
 }
 
@@ -79,6 +91,7 @@ impl Gate {
         surroundings: &'static dyn Surroundings,
     ) -> (Opening, Vec<Effect>) {
         let observes = listener.enforcement == Enforcement::Observe;
+        let form = form_of(head);
         let no_body: Option<&[u8]> = end_of_stream.then_some(b"");
         match judge(listener, head, no_body, surroundings) {
             Judgement::Pass => (Opening::Pass, vec![Effect::Count(Counter::Passed)]),
@@ -92,6 +105,8 @@ impl Gate {
                 };
                 let gate = Self {
                     held_by: HeldBy::by_a_look_into_the_body(rule_name),
+                    form,
+                    deadline_ms: None,
                     surroundings,
                     state,
                 };
@@ -100,11 +115,29 @@ impl Gate {
             judgement @ (Judgement::Hold(..) | Judgement::Refuse { .. }) if observes => {
                 (Opening::Pass, observed(listener, &judgement))
             }
-            Judgement::Hold(held_by, line) => {
+            Judgement::Hold(held_by, shown) => {
                 let mut gate = Self {
                     held_by,
+                    form,
+                    deadline_ms: None,
                     surroundings,
                     state: State::Refused,
+                };
+                let shown = match shown {
+                    Shown::Grpc(call)
+                        if call.messages != Messages::One
+                            && listener.grpc.streaming == Streaming::PerMessage =>
+                    {
+                        let effects = gate.open_messages(listener, call, end_of_stream);
+                        return (Opening::Held(Box::new(gate)), effects);
+                    }
+                    Shown::Grpc(call) if call.messages == Messages::Many => {
+                        let denial = Denial::new(gate.held_by.message, Reason::StreamingDenied);
+                        let effects =
+                            refusal(listener, &gate.held_by.rule_name, &denial, form, None);
+                        return (Opening::Refused, effects);
+                    }
+                    shown @ (Shown::Grpc(_) | Shown::Http(_)) => shown,
                 };
                 let body = Body::new(listener.max_body_bytes);
                 let collected = if end_of_stream {
@@ -112,23 +145,24 @@ impl Gate {
                 } else {
                     Collected::More(body)
                 };
-                let effects = gate.collected(listener, Purpose::File(line), collected);
+                let effects = gate.collected(listener, Purpose::File(shown), collected);
                 (Opening::Held(Box::new(gate)), effects)
             }
             Judgement::Refuse { rule_name, denial } => (
                 Opening::Refused,
-                refusal(listener, &rule_name, &denial, None),
+                refusal(listener, &rule_name, &denial, form, None),
             ),
         }
     }
 
     /// Whether the request may go on to the upstream.
     #[must_use]
-    pub const fn may_continue(&self) -> bool {
-        matches!(
-            self.state,
-            State::Forwarded | State::Observing(..) | State::Unsettled(..)
-        )
+    pub fn may_continue(&self) -> bool {
+        match &self.state {
+            State::Forwarded | State::Observing(..) | State::Unsettled(..) => true,
+            State::Messages(messages) => messages.may_continue(),
+            State::Collecting(..) | State::Filed(_) | State::Waiting(_) | State::Refused => false,
+        }
     }
 
     const fn is_filed(&self) -> bool {
@@ -138,7 +172,7 @@ impl Gate {
     /// Whether what the upstream answers still matters.
     #[must_use]
     pub const fn awaits_upstream(&self) -> bool {
-        matches!(self.state, State::Unsettled(..))
+        matches!(self.state, State::Unsettled(..) | State::Messages(_))
     }
 
     /// How many more body bytes are worth handing over; beyond them the request is refused anyway.
@@ -146,6 +180,7 @@ impl Gate {
     pub fn body_room(&self) -> usize {
         match &self.state {
             State::Collecting(_, body) | State::Observing(_, body) => body.room(),
+            State::Messages(messages) => messages.room(),
             State::Filed(_)
             | State::Waiting(_)
             | State::Unsettled(..)
@@ -176,6 +211,7 @@ impl Gate {
                 self.answered(listener, filed.answered(answer))
             }
             (State::Waiting(id), Event::Watched(news)) => self.told(listener, id, news),
+            (State::Messages(messages), event) => self.handle_messages(listener, messages, event),
             (State::Unsettled(id, pending, mut answer), event) => match answer.handle(&event) {
                 Some(settlement) => self.settled(listener, id, pending, settlement),
                 None => {
@@ -204,7 +240,7 @@ impl Gate {
             }
             (
                 state @ (State::Collecting(..) | State::Filed(_) | State::Waiting(_)),
-                Event::ResponseStarted { .. } | Event::ResponseEnded,
+                Event::ResponseStarted { .. } | Event::ResponseEnded { .. },
             ) => {
                 // The host answers by itself, for a time-out or a body over its own limit; the end of the stream follows.
                 self.state = state;
@@ -235,19 +271,19 @@ impl Gate {
                 Vec::new()
             }
             (Collected::TooLarge, _) => self.refuse(listener, Reason::BodyTooLarge, None),
-            (Collected::Whole(body), Purpose::File(line)) => self.file(listener, &line, &body),
+            (Collected::Whole(body), Purpose::File(shown)) => self.file(listener, &shown, &body),
             (Collected::Whole(body), Purpose::Judge(head)) => {
                 match judge(listener, &head, Some(&body), self.surroundings) {
                     Judgement::Pass => {
                         self.state = State::Forwarded;
                         vec![Effect::Count(Counter::Passed)]
                     }
-                    Judgement::Hold(held_by, line) => {
+                    Judgement::Hold(held_by, shown) => {
                         self.held_by = held_by;
-                        self.file(listener, &line, &body)
+                        self.file(listener, &shown, &body)
                     }
                     Judgement::Refuse { rule_name, denial } => {
-                        refusal(listener, &rule_name, &denial, None)
+                        refusal(listener, &rule_name, &denial, self.form, None)
                     }
                     Judgement::NeedsBody { .. } => self.refuse(listener, Reason::Internal, None),
                 }
@@ -271,7 +307,7 @@ impl Gate {
             Event::RequestTrailers => body.ended(),
             Event::PlaneAnswered(_)
             | Event::RequestBodyUnreadable
-            | Event::ResponseEnded
+            | Event::ResponseEnded { .. }
             | Event::ResponseStarted { .. }
             | Event::StreamEnded { .. }
             | Event::Watched(_) => Collected::More(body),
@@ -294,23 +330,44 @@ impl Gate {
         }
     }
 
-    fn file(&mut self, listener: &Listener, line: &RequestLine, body: &[u8]) -> Vec<Effect> {
+    fn file(&mut self, listener: &Listener, shown: &Shown, body: &[u8]) -> Vec<Effect> {
+        if let Shown::Grpc(call) = shown {
+            self.deadline_ms = call.deadline_ms;
+        }
         let Some(plane) = &listener.control_plane else {
             return self.refuse(listener, Reason::NotFiled, None);
         };
+        let statement = match shown.statement(body) {
+            Ok(statement) => statement,
+            Err(reason) => return self.refuse(listener, reason, None),
+        };
+        let (filed, effects) = self.filing(listener, plane, &statement, plane.spend_on());
+        self.state = State::Filed(filed);
+        effects
+    }
+
+    /// The call that files a statement, and the state that takes its answer.
+    fn filing(
+        &self,
+        listener: &Listener,
+        plane: &ControlPlane,
+        statement: &Statement,
+        spend_on: SpendOn,
+    ) -> (Filed, Vec<Effect>) {
         let headers = self.surroundings.headers();
         let peer = self.surroundings.peer();
         let requester = Requester::find(&listener.identity, &headers, &peer);
         let filing = FilingRequest {
             listener_name: &listener.name,
             approval_rule: &self.held_by.approval_rule,
-            statement: &Statement::http(&line.method, &line.target, body),
+            statement,
             requester: requester.as_ref(),
             correlation: &Correlation::of(&headers),
+            spend_on,
         };
         let (filed, call) = approval_request::file(plane, &filing, self.held_by.mode);
-        self.state = State::Filed(filed);
-        vec![Effect::Count(Counter::PlaneCalls), Effect::CallPlane(call)]
+        let effects = vec![Effect::Count(Counter::PlaneCalls), Effect::CallPlane(call)];
+        (filed, effects)
     }
 
     fn answered(&mut self, listener: &Listener, outcome: Outcome) -> Vec<Effect> {
@@ -325,28 +382,48 @@ impl Gate {
                 self.state = State::Waiting(id.clone());
                 let mut effects = vec![Effect::Watch {
                     id,
-                    budget_ms: listener.hold_timeout_ms,
+                    budget_ms: self.budget_ms(listener),
                 }];
                 effects.extend(is_new.then_some(Effect::Count(Counter::Filed)));
                 effects
             }
-            Outcome::Failed(fault) => {
-                let reason = if fault.says_too_many_wait() {
-                    Reason::TooManyWaiting
-                } else {
-                    Reason::NotFiled
-                };
-                self.refuse(listener, reason, Some(&fault))
-            }
+            Outcome::Failed(fault) => self.refuse(listener, why_not_filed(&fault), Some(&fault)),
         }
     }
 
+    /// How long the request is held, in milliseconds: no longer than its client waits, less some time for the answer.
+    fn budget_ms(&self, listener: &Listener) -> u64 {
+        let margin = |deadline: u64| {
+            deadline
+                .checked_div(10)
+                .unwrap_or_default()
+                .min(DEADLINE_MARGIN_MS)
+        };
+        let deadline = self
+            .deadline_ms
+            .map(|deadline| deadline.saturating_sub(margin(deadline)));
+        deadline.map_or(listener.hold_timeout_ms, |deadline| {
+            deadline.min(listener.hold_timeout_ms)
+        })
+    }
+
     fn told(&mut self, listener: &Listener, id: ApprovalId, news: News) -> Vec<Effect> {
-        let reason = match news {
+        match self.release_of(listener, id, news) {
+            Ok(release) => self.forward(listener, release),
+            Err(reason) => self.refuse(listener, reason, None),
+        }
+    }
+
+    /// The release that somebody waited for, or why there is none.
+    fn release_of(
+        &self,
+        listener: &Listener,
+        id: ApprovalId,
+        news: News,
+    ) -> Result<Release, Reason> {
+        Err(match news {
             // A release of another approval is for another statement.
-            News::Released(release) if *release.id() == id => {
-                return self.forward(listener, release);
-            }
+            News::Released(release) if *release.id() == id => return Ok(release),
             News::Released(_) => Reason::Internal,
             News::NotChecked => Reason::NotChecked { id },
             News::Stands(status) => Reason::Approval {
@@ -355,10 +432,9 @@ impl Gate {
             },
             News::TimeOver => Reason::HoldTimeout {
                 id,
-                budget_ms: listener.hold_timeout_ms,
+                budget_ms: self.budget_ms(listener),
             },
-        };
-        self.refuse(listener, reason, None)
+        })
     }
 
     fn forward(&mut self, listener: &Listener, release: Release) -> Vec<Effect> {
@@ -366,7 +442,7 @@ impl Gate {
             Some(pending) => State::Unsettled(
                 release.id().clone(),
                 pending.clone(),
-                UpstreamAnswer::default(),
+                UpstreamAnswer::new(self.form),
             ),
             None => State::Forwarded,
         };
@@ -410,7 +486,7 @@ impl Gate {
         fault: Option<&PlaneFault>,
     ) -> Vec<Effect> {
         let denial = Denial::new(self.held_by.message.clone(), reason);
-        refusal(listener, &self.held_by.rule_name, &denial, fault)
+        refusal(listener, &self.held_by.rule_name, &denial, self.form, fault)
     }
 }
 
@@ -447,15 +523,38 @@ fn refusal(
     listener: &Listener,
     rule_name: &str,
     denial: &Denial,
+    form: Form,
+    fault: Option<&PlaneFault>,
+) -> Vec<Effect> {
+    let mut effects = told_refusal(listener, rule_name, denial, fault);
+    effects.push(Effect::Answer(denial.to_answer(form)));
+    effects
+}
+
+/// Counter, log line and note of a refusal.
+fn told_refusal(
+    listener: &Listener,
+    rule_name: &str,
+    denial: &Denial,
     fault: Option<&PlaneFault>,
 ) -> Vec<Effect> {
     let mut effects = vec![Effect::Count(denial.counter())];
     let failures = fault.map(|fault| Counter::of_failure(fault.kind()));
     effects.extend(failures.into_iter().flatten().map(Effect::Count));
     effects.extend(record::refused(listener, rule_name, denial, fault));
-    effects.push(Effect::Answer(denial.to_http()));
     effects
 }
+
+fn why_not_filed(fault: &PlaneFault) -> Reason {
+    if fault.says_too_many_wait() {
+        Reason::TooManyWaiting
+    } else {
+        Reason::NotFiled
+    }
+}
+
+/// A client of gRPC that has a deadline is answered so much before it, at the most.
+const DEADLINE_MARGIN_MS: u64 = 1_000;
 
 #[cfg(test)]
 mod tests;

@@ -51,6 +51,13 @@ pub const LIST_LIMIT: u32 = 200;
 /// How long the list is left alone once the Control Plane turned out not to have it, in milliseconds.
 pub const LIST_RETRY_MS: u64 = 60_000;
 
+/// Longest `grpc.descriptors` in the configuration, in bytes of base64: three megabytes of descriptors.
+pub const DESCRIPTORS_BYTES: usize = 4_000_000;
+
+/// Most bytes of messages of one gRPC call that are kept back at a time. Envoy's own bound, 1 MiB by default, comes first unless
+/// it was raised.
+pub const GRPC_HELD_BYTES: usize = 1 << 20;
+
 /// Longest name in the configuration (listener, rule, cluster, variable), in bytes.
 pub const NAME_BYTES: usize = 255;
 

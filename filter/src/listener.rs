@@ -1,8 +1,8 @@
 //! One configured listener: everything that outlives a single request, ready to be asked. Made once per configuration,
 //! shared by all its streams.
 
-use crate::config::Config;
 pub use crate::config::Enforcement;
+use crate::config::{Config, GrpcConfig};
 use crate::control_plane::{ControlPlane, Credential};
 use crate::identity::IdentitySource;
 use crate::policy::Policy;
@@ -32,6 +32,8 @@ pub struct Listener {
     pub poll_interval_ms: u64,
     /// Where to find who asks.
     pub identity: IdentitySource,
+    /// How gRPC calls are shown and taken.
+    pub grpc: GrpcConfig,
     /// Whether the Control Plane shall show this sidecar as connected.
     pub heartbeat: bool,
 }
@@ -72,6 +74,7 @@ impl Listener {
             hold_timeout_ms: config.hold_timeout_ms,
             poll_interval_ms: config.poll_interval_ms,
             identity: config.identity,
+            grpc: config.grpc,
         }
     }
 }

@@ -61,6 +61,10 @@ pub enum Counter {
     RefusedAmbiguousQuery,
     /// A refusal because the body is larger than `max_body_bytes`.
     RefusedBodyTooLarge,
+    /// A refusal because a gRPC message cannot be read.
+    RefusedUnreadableMessage,
+    /// A refusal because a gRPC client sends more than one message to a listener that takes no such calls.
+    RefusedStreaming,
     /// A refusal because the route names no approval rule, so that nobody could approve.
     RefusedNoApprovalRule,
     /// A refusal because the request cannot be read as one request: a missing or repeated `:method` or `:path`.
@@ -97,7 +101,7 @@ pub enum Counter {
 
 impl Counter {
     /// All counters, in the order of their declaration.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 37] = [
         Self::Passed,
         Self::Abandoned,
         Self::Filed,
@@ -117,6 +121,8 @@ impl Counter {
         Self::RefusedAmbiguousPath,
         Self::RefusedAmbiguousQuery,
         Self::RefusedBodyTooLarge,
+        Self::RefusedUnreadableMessage,
+        Self::RefusedStreaming,
         Self::RefusedNoApprovalRule,
         Self::RefusedMalformed,
         Self::RefusedPlaneFault,
@@ -171,6 +177,8 @@ impl Counter {
             Self::RefusedAmbiguousPath => "hoop_filter_refused_ambiguous_path_total",
             Self::RefusedAmbiguousQuery => "hoop_filter_refused_ambiguous_query_total",
             Self::RefusedBodyTooLarge => "hoop_filter_refused_body_too_large_total",
+            Self::RefusedUnreadableMessage => "hoop_filter_refused_unreadable_message_total",
+            Self::RefusedStreaming => "hoop_filter_refused_streaming_total",
             Self::RefusedNoApprovalRule => "hoop_filter_refused_no_approval_rule_total",
             Self::RefusedMalformed => "hoop_filter_refused_malformed_total",
             Self::RefusedPlaneFault => "hoop_filter_refused_plane_fault_total",

@@ -124,6 +124,12 @@ impl Policy {
         let index = Index::of(&rules);
         let mut pointers = Pointers::default();
         let mut wanted_headers = HeaderNames::default();
+        // What a gRPC call says of itself, and in which form a refusal is read.
+        if !rules.is_empty() {
+            GRPC_HEADERS
+                .iter()
+                .for_each(|name| wanted_headers.insert(name));
+        }
         let mut compiled = Vec::with_capacity(rules.len());
         for config in rules {
             let conditions = &config.conditions;
@@ -237,6 +243,8 @@ fn verdict_of<'p>(rule: &'p RuleConfig, evaluation: &Evaluation<'_>) -> Verdict<
         }),
     }
 }
+
+const GRPC_HEADERS: [&str; 3] = ["content-type", "grpc-encoding", "grpc-timeout"];
 
 /// A name that the route gives; `None` for what the configuration would refuse as a name, too.
 fn usable_name(value: &[u8]) -> Option<String> {

@@ -1,7 +1,8 @@
 //! The statement: the exact bytes that a person approves and that must come again to be released.
 //!
 //! HTTP (contract 2.1): the upper-cased method, a space, the target as sent; then, where the body is not empty, two
-//! line feeds and the body's bytes. No header and no host takes part. Takes what it needs as arguments.
+//! line feeds and the body's bytes. No header and no host takes part. gRPC (contract 2.2): the method's path, a line feed and the
+//! message as text. Takes what it needs as arguments.
 
 mod redact;
 
@@ -24,6 +25,18 @@ impl Statement {
         if !body.is_empty() {
             bytes.extend_from_slice(b"\n\n");
             bytes.extend_from_slice(body);
+        }
+        Self(bytes)
+    }
+
+    /// The statement of one message of a gRPC call (contract 2.2), from the method's path and the message as text; without a
+    /// message, the path alone.
+    #[must_use]
+    pub fn grpc(path: &str, text: Option<&str>) -> Self {
+        let mut bytes = path.as_bytes().to_vec();
+        if let Some(text) = text {
+            bytes.push(b'\n');
+            bytes.extend_from_slice(text.as_bytes());
         }
         Self(bytes)
     }

@@ -99,7 +99,7 @@ impl Stream {
 
     /// Whether the request may go on to the upstream. While it may not, the driver pauses in every callback.
     #[must_use]
-    pub const fn may_continue(&self) -> bool {
+    pub fn may_continue(&self) -> bool {
         match &self.machine {
             Machine::Gate(gate) => gate.may_continue(),
             Machine::Passing => true,
@@ -149,7 +149,7 @@ impl Stream {
                 Event::RequestBody { .. }
                 | Event::RequestBodyUnreadable
                 | Event::RequestTrailers
-                | Event::ResponseEnded
+                | Event::ResponseEnded { .. }
                 | Event::ResponseStarted { .. }
                 | Event::StreamEnded { .. }
                 | Event::Watched(News::NotChecked | News::Stands(_) | News::TimeOver) => Vec::new(),
@@ -175,11 +175,11 @@ impl Stream {
         effects
     }
 
-    /// An answer ends the stream.
+    /// An answer or a reset ends the stream.
     fn settle(&mut self, effects: &[Effect]) {
         if effects
             .iter()
-            .any(|effect| matches!(effect, Effect::Answer(_)))
+            .any(|effect| matches!(effect, Effect::Answer(_) | Effect::Reset))
         {
             self.machine = Machine::Ended;
         }

@@ -212,6 +212,9 @@ impl World {
                     let plane = self.listener.control_plane.as_ref().expect("a plane");
                     orders.extend(poller::settle(plane, &id, &pending, settlement));
                 }
+                Effect::ForwardMessages(_) | Effect::Reset => {
+                    panic!("a stream of HTTP was taken for gRPC")
+                }
                 Effect::Count(Counter::SpentNotRun) => self.releases -= 1,
                 Effect::Count(Counter::Returned) if !stream.may_continue() => self.releases -= 1,
                 Effect::Count(_)
@@ -323,12 +326,14 @@ impl World {
             Step::PlaneFails(at) => self.filing(at, Err(PlaneFault::Unsent), false),
             Step::Poll(word) => self.poll(Some(word)),
             Step::PollFails => self.poll(None),
-            Step::ResponseEnded(at) => self.event(at, Event::ResponseEnded),
+            Step::ResponseEnded(at) => self.event(at, Event::ResponseEnded { grpc_status: None }),
             Step::ResponseStarted(at, status) => self.event(
                 at,
                 Event::ResponseStarted {
                     status,
-                    is_conclusive: status % 2 == 0,
+                    grpc_status: None,
+                    is_first_attempt: status % 3 != 0,
+                    is_delimited: status % 2 == 0,
                 },
             ),
             Step::Time(passed) => {

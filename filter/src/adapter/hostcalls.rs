@@ -8,6 +8,7 @@ use proxy_wasm::types::{BufferType, MapType, MetricType, Status};
 use crate::answer::Answer;
 use crate::control_plane::{PlaneAnswer, PlaneCall};
 use crate::effect::Note;
+use crate::event::Event;
 use crate::identity::{Headers, Peer};
 use crate::limits;
 use crate::metrics::{Counter, HELD_GAUGE};
@@ -165,9 +166,32 @@ pub(super) fn upstream_answered() -> bool {
     property(&["response", "code_details"]).as_deref() == Some(b"via_upstream")
 }
 
-/// The status of the upstream's own answer, and whether its end can be told from a connection that broke off: an answer without
+/// Breaks off the stream that hostcalls act for.
+pub(super) fn reset_stream() {
+    if hostcalls::reset_http_request().is_err() {
+        log::error!("a refused stream could not be reset; it stays paused");
+    }
+}
+
+/// The `grpc-status` in the trailers of the answer that is passing.
+pub(super) fn grpc_status_of_trailers() -> Option<u32> {
+    let trailers = hostcalls::get_map_bytes(MapType::HttpResponseTrailers).ok()?;
+    grpc_status(&trailers)
+}
+
+/// The status, where it stands once and is a number.
+fn grpc_status(map: &[(String, Vec<u8>)]) -> Option<u32> {
+    let mut found = map.iter().filter(|(name, _)| name == "grpc-status");
+    let (_, value) = found.next()?;
+    if found.next().is_some() {
+        return None;
+    }
+    std::str::from_utf8(value).ok()?.parse().ok()
+}
+
+/// What the upstream's own answer begins with, and whether its end can be told from a connection that broke off: an answer without
 /// a length that is not chunked ends with its connection. `None` where the host or the gate answers.
-pub(super) fn upstream_status() -> Option<(u16, bool)> {
+pub(super) fn answer_of_the_upstream(end_of_stream: bool) -> Option<Event> {
     if !upstream_answered() {
         return None;
     }
@@ -176,12 +200,18 @@ pub(super) fn upstream_status() -> Option<(u16, bool)> {
     let value = |name: &str| headers.iter().find(|(found, _)| found == name);
     let (_, status) = value(":status")?;
     let status = std::str::from_utf8(status).ok()?.parse().ok()?;
-    let is_delimited = value("content-length").is_some() || value("transfer-encoding").is_some();
-    Some((status, is_delimited))
+    let is_delimited =
+        end_of_stream || value("content-length").is_some() || value("transfer-encoding").is_some();
+    Some(Event::ResponseStarted {
+        status,
+        grpc_status: grpc_status(&headers),
+        is_first_attempt: tried_once(),
+        is_delimited,
+    })
 }
 
 /// Whether the host is sure that it sent the request once. A retry may follow an attempt that did run.
-pub(super) fn tried_once() -> bool {
+fn tried_once() -> bool {
     number(&["upstream", "request_attempt_count"]).is_some_and(|tries| tries <= 1)
 }
 

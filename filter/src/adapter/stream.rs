@@ -91,9 +91,10 @@ impl StreamAdapter {
         }
     }
 
-    fn ended_response(&self, end_of_stream: bool) {
+    fn ended_response(&self, end_of_stream: bool, grpc_status: impl Fn() -> Option<u32>) {
         if end_of_stream && self.asks(Stream::awaits_upstream) && hostcalls::upstream_answered() {
-            self.handle(Event::ResponseEnded);
+            let grpc_status = grpc_status();
+            self.handle(Event::ResponseEnded { grpc_status });
         }
     }
 }
@@ -135,25 +136,21 @@ impl HttpContext for StreamAdapter {
     /// The gate's own replies come by here as well, and those of Envoy; neither is the upstream's answer.
     fn on_http_response_headers(&mut self, _headers: usize, end_of_stream: bool) -> Action {
         if self.asks(Stream::awaits_upstream)
-            && let Some((status, is_delimited)) = hostcalls::upstream_status()
+            && let Some(started) = hostcalls::answer_of_the_upstream(end_of_stream)
         {
-            let is_conclusive = (end_of_stream || is_delimited) && hostcalls::tried_once();
-            self.handle(Event::ResponseStarted {
-                status,
-                is_conclusive,
-            });
-            self.ended_response(end_of_stream);
+            self.handle(started);
+            self.ended_response(end_of_stream, || None);
         }
         Action::Continue
     }
 
     fn on_http_response_body(&mut self, _body_size: usize, end_of_stream: bool) -> Action {
-        self.ended_response(end_of_stream);
+        self.ended_response(end_of_stream, || None);
         Action::Continue
     }
 
     fn on_http_response_trailers(&mut self, _trailers: usize) -> Action {
-        self.ended_response(true);
+        self.ended_response(true, hostcalls::grpc_status_of_trailers);
         Action::Continue
     }
 

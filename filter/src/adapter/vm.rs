@@ -212,11 +212,12 @@ impl Vm {
                     self.outbox.borrow_mut().push_back((errand, call));
                 }
                 Effect::Count(counter) => self.metrics.increment(counter),
-                Effect::Forward(_release) => hostcalls::resume_request(),
+                Effect::Forward(_) | Effect::ForwardMessages(_) => hostcalls::resume_request(),
                 Effect::Log { level, line } => log::log!(level, "{line}"),
                 Effect::Note(note) => hostcalls::note(&note),
                 Effect::RemoveRequestHeaders(names) => hostcalls::remove_request_headers(&names),
                 Effect::RemoveRequestTrailers => hostcalls::remove_request_trailers(),
+                Effect::Reset => hostcalls::reset_stream(),
                 Effect::Settle {
                     id,
                     pending,

@@ -80,6 +80,8 @@ pub(super) const ENFORCEMENTS: &[&str] = &["enforce", "observe"];
 
 pub(super) const SPEND_ON: &[&str] = &["accepted", "release"];
 
+pub(super) const STREAMING: &[&str] = &["deny", "per_message"];
+
 pub(super) const ACTIONS: &[&str] = &["allow", "deny", "require_approval", "require_review"];
 
 const fn key(name: &'static str, kind: Kind, meaning: &'static str) -> KeySpec {
@@ -168,6 +170,11 @@ pub(super) static ROOT: ObjectSpec = ObjectSpec {
             "Largest body, in bytes, of a request that a rule holds; a larger one is refused and not filed. 65536 by default.",
         ),
         key(
+            "grpc",
+            Kind::Object(&GRPC),
+            "How gRPC calls are shown to the person who decides, and which kinds of call are taken.",
+        ),
+        key(
             "sensitive_query_params",
             NAMES,
             "Names of query parameters that carry credentials, added to the built-in list. Their values are shown to nobody.",
@@ -227,6 +234,31 @@ static CONTROL_PLANE: ObjectSpec = ObjectSpec {
             "heartbeat",
             Kind::Bool,
             "Whether this Envoy tells the Control Plane about once a minute that it is there. Never needed for approvals; false by default.",
+        ),
+    ],
+};
+
+static GRPC: ObjectSpec = ObjectSpec {
+    keys: &[
+        key(
+            "descriptors",
+            Kind::Text {
+                longest: limits::DESCRIPTORS_BYTES,
+            },
+            "A serialised google.protobuf.FileDescriptorSet with all imports, in base64 (`host-sim descriptors` makes it): messages are shown as JSON with the names of their fields.",
+        ),
+        key(
+            "streaming",
+            Kind::Word(STREAMING),
+            "Calls in which the client sends more than one message: `per_message` holds each until it is approved, `deny` refuses them. `per_message` by default.",
+        ),
+        key(
+            "max_payload_bytes",
+            Kind::Whole {
+                lowest: 1,
+                highest: limits::HIGHEST_MAX_BODY_BYTES,
+            },
+            "Earlier name of `max_body_bytes`.",
         ),
     ],
 };
@@ -299,6 +331,11 @@ static MATCH: ObjectSpec = ObjectSpec {
             "paths",
             NAMES,
             "Globs on the canonical path: `*` within a segment, `**` for any number of segments, so `/a/**` also meets `/a`.",
+        ),
+        key(
+            "grpc",
+            NAMES,
+            "gRPC methods as `package.Service/Method`, with `*` for any run of characters but `/`, whatever content type they come with.",
         ),
         key(
             "headers",

@@ -137,7 +137,7 @@ fn err_what_is_no_configuration() {
 fn err_unknown_and_missing_keys() {
     assert_eq!(
         err(r#"{"listner_name":"l"}"#),
-        "invalid plugin configuration at /listner_name: the key \"listner_name\" is unknown, allowed are \"listener_name\", \"control_plane\", \"enforcement\", \"approval_mode\", \"review_mode\", \"hold_timeout_ms\", \"poll_interval_ms\", \"spend_approval_on\", \"identity\", \"message\", \"max_body_bytes\", \"sensitive_query_params\", \"redaction_key_env\", \"rules\"; hint: did you mean \"listener_name\"?"
+        "invalid plugin configuration at /listner_name: the key \"listner_name\" is unknown, allowed are \"listener_name\", \"control_plane\", \"enforcement\", \"approval_mode\", \"review_mode\", \"hold_timeout_ms\", \"poll_interval_ms\", \"spend_approval_on\", \"identity\", \"message\", \"max_body_bytes\", \"grpc\", \"sensitive_query_params\", \"redaction_key_env\", \"rules\"; hint: did you mean \"listener_name\"?"
     );
     assert_eq!(
         err("{}"),
@@ -145,7 +145,7 @@ fn err_unknown_and_missing_keys() {
     );
     assert_eq!(
         err(&with_rule(r#"{"action":"deny","match":{"path/s":["/a"]}}"#)),
-        "invalid plugin configuration at /rules/0/match/path~1s: the key \"path/s\" is unknown, allowed are \"methods\", \"hosts\", \"paths\", \"headers\", \"query\", \"json\", \"route_metadata\"; hint: did you mean \"paths\"?"
+        "invalid plugin configuration at /rules/0/match/path~1s: the key \"path/s\" is unknown, allowed are \"methods\", \"hosts\", \"paths\", \"grpc\", \"headers\", \"query\", \"json\", \"route_metadata\"; hint: did you mean \"paths\"?"
     );
 }
 
@@ -262,6 +262,54 @@ fn err_what_has_no_meaning_or_contradicts_itself() {
         assert_eq!(error.pointer, pointer, "{text}");
         assert!(error.hint.contains(remedy), "{error}");
     }
+}
+
+#[test]
+fn err_grpc() {
+    for (text, problem) in [
+        (
+            with_rule(r#"{"match":{"grpc":["/p.S/M"]},"action":"allow"}"#),
+            "/rules/0/match/grpc/0: found \"/p.S/M\", allowed is a service and a method",
+        ),
+        (
+            with_rule(r#"{"match":{"grpc":["p.S"]},"action":"allow"}"#),
+            "allowed is a service and a method",
+        ),
+        (
+            with_rule(r#"{"match":{"grpc":["p.**/M"]},"action":"allow"}"#),
+            "allowed is a service and a method",
+        ),
+        (
+            r#"{"listener_name":"l","grpc":{"descriptors":"?"}}"#.to_owned(),
+            "/grpc/descriptors: this is not base64",
+        ),
+        (
+            r#"{"listener_name":"l","grpc":{"descriptors":"CgE="}}"#.to_owned(),
+            "/grpc/descriptors: ",
+        ),
+        (
+            r#"{"listener_name":"l","grpc":{"streaming":"allow"}}"#.to_owned(),
+            "/grpc/streaming",
+        ),
+        (
+            r#"{"listener_name":"l","max_body_bytes":1,"grpc":{"max_payload_bytes":2}}"#.to_owned(),
+            "set max_body_bytes or grpc.max_payload_bytes, not both",
+        ),
+    ] {
+        let refusal = err(&text);
+        assert!(refusal.contains(problem), "{text}: {refusal}");
+    }
+}
+
+#[test]
+fn ok_grpc() {
+    let text = r#"{"listener_name":"l","grpc":{"max_payload_bytes":9,"streaming":"deny"}}"#;
+    let config = Config::parse(text.as_bytes()).expect("valid");
+    assert_eq!(config.max_body_bytes, 9);
+    assert_eq!(config.grpc.streaming, Streaming::Deny);
+    let config = Config::parse(br#"{"listener_name":"l"}"#).expect("valid");
+    assert_eq!(config.grpc.streaming, Streaming::PerMessage);
+    assert!(config.grpc.descriptors.is_none());
 }
 
 #[test]

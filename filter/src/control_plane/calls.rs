@@ -32,6 +32,8 @@ pub struct FilingRequest<'f> {
     pub requester: Option<&'f Requester>,
     /// What ties the call to the request.
     pub correlation: &'f Correlation,
+    /// When a release spends the approval.
+    pub spend_on: SpendOn,
 }
 
 /// How a release that the upstream's answer decides about ended.
@@ -127,6 +129,12 @@ impl ControlPlane {
         }
     }
 
+    /// When a release spends an approval, as the operator has it.
+    #[must_use]
+    pub const fn spend_on(&self) -> SpendOn {
+        self.spend_on
+    }
+
     /// Files a statement, or asks again for one that is filed (contract 1.4).
     #[must_use]
     pub fn file(&self, filing: &FilingRequest<'_>) -> PlaneCall {
@@ -142,8 +150,7 @@ impl ControlPlane {
                     .map(|requester| ("requester".to_owned(), json!(requester))),
             );
             entries.extend(
-                self.spend_on_word()
-                    .map(|word| ("spend_on".to_owned(), json!(word))),
+                spend_on_word(filing.spend_on).map(|word| ("spend_on".to_owned(), json!(word))),
             );
         }
         self.call(
@@ -157,7 +164,7 @@ impl ControlPlane {
     /// Asks for the release of one approval (contract 1.5). Never files.
     #[must_use]
     pub fn claim(&self, id: &ApprovalId) -> PlaneCall {
-        let body = self.spend_on_word().map(|word| json!({"spend_on": word}));
+        let body = spend_on_word(self.spend_on).map(|word| json!({"spend_on": word}));
         let path = format!("/api/sidecars/reviews/{id}/claim");
         self.call("POST", &path, body.as_ref(), &Correlation::default())
     }
@@ -211,14 +218,6 @@ impl ControlPlane {
         call
     }
 
-    /// The word that asks the plane to wait for the upstream's answer; a plane that does not know it spends at release.
-    const fn spend_on_word(&self) -> Option<&'static str> {
-        match self.spend_on {
-            SpendOn::Accepted => Some("accepted"),
-            SpendOn::Release => None,
-        }
-    }
-
     fn call(
         &self,
         method: &str,
@@ -259,6 +258,14 @@ impl ControlPlane {
 
 /// What this gate can do, in the plane's words.
 const CAPABILITIES: &str = "approval_mode,review_mode,protocol:http";
+
+/// The word that asks the plane to wait for the upstream's answer; a plane that does not know it spends at release.
+const fn spend_on_word(spend_on: SpendOn) -> Option<&'static str> {
+    match spend_on {
+        SpendOn::Accepted => Some("accepted"),
+        SpendOn::Release => None,
+    }
+}
 
 #[cfg(test)]
 mod tests;

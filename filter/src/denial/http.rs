@@ -7,14 +7,27 @@ use crate::approval::Status;
 impl Denial {
     /// The denial as an HTTP reply.
     ///
-    /// Envoy turns it into a trailers-only gRPC reply by itself where the request is gRPC. It drops
-    /// `connection: close`, which is right there: each request is a stream of its own.
+    /// Envoy drops `connection: close`, which is right there: each request is a stream of its own.
     #[must_use]
     pub fn to_http(&self) -> Answer {
         let mut headers = vec![
             ("content-type", "text/plain; charset=utf-8".to_owned()),
             ("cache-control", "no-store".to_owned()),
         ];
+        headers.extend(self.metadata());
+        headers.push(("connection", "close".to_owned()));
+        let mut body = self.text().into_bytes();
+        body.push(b'\n');
+        Answer {
+            status: self.http_status(),
+            headers,
+            body,
+        }
+    }
+
+    /// What names the approval to a program, in both forms.
+    pub(super) fn metadata(&self) -> Vec<(&'static str, String)> {
+        let mut headers = Vec::new();
         match self.approval() {
             Some((id, status)) => {
                 headers.push(("x-hoop-denied", "review".to_owned()));
@@ -37,14 +50,7 @@ impl Denial {
         ) {
             headers.push(("retry-after", "5".to_owned()));
         }
-        headers.push(("connection", "close".to_owned()));
-        let mut body = self.text().into_bytes();
-        body.push(b'\n');
-        Answer {
-            status: self.http_status(),
-            headers,
-            body,
-        }
+        headers
     }
 
     const fn http_status(&self) -> u16 {
@@ -52,17 +58,21 @@ impl Denial {
             Reason::AmbiguousBody
             | Reason::AmbiguousPath
             | Reason::AmbiguousQuery
-            | Reason::Malformed => 400,
+            | Reason::Malformed
+            | Reason::MalformedCall => 400,
             Reason::Approval { .. }
             | Reason::BodyTooLarge
             | Reason::DenyRule
             | Reason::HoldTimeout { .. }
             | Reason::Internal
+            | Reason::MessageTooLarge
+            | Reason::MessageUnreadable
             | Reason::NotChecked { .. }
             | Reason::NoApprovalRule
             | Reason::NotFiled
             | Reason::RedactionKeyMissing
             | Reason::RouteMetadata
+            | Reason::StreamingDenied
             | Reason::TooManyWaiting
             | Reason::Upgrade => 403,
         }

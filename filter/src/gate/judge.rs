@@ -1,18 +1,19 @@
 //! What becomes of a request, by its head alone or with its body. Files nothing and collects nothing.
 
+use super::grpc_call::GrpcCall;
 use crate::denial::{Denial, Reason};
 use crate::identity::Surroundings;
 use crate::listener::Listener;
 use crate::policy::{Doubt, Hold, RouteMetadata, Subject, Verdict};
 use crate::request::RequestHead;
 use crate::request::mode::Mode;
-use crate::statement::redacted_target;
+use crate::statement::{Statement, redacted_target};
 
 /// A judgement.
 #[derive(Debug)]
 pub(super) enum Judgement {
     /// It waits for a person.
-    Hold(HeldBy, RequestLine),
+    Hold(HeldBy, Shown),
     /// What happens depends on the body; this rule looks into it.
     NeedsBody { rule_name: String },
     /// Nothing stands against it.
@@ -28,6 +29,29 @@ pub(crate) struct HeldBy {
     pub approval_rule: String,
     pub message: String,
     pub mode: Mode,
+}
+
+/// What a person is shown of a request.
+#[derive(Debug)]
+pub(super) enum Shown {
+    /// A method and its message.
+    Grpc(Box<GrpcCall>),
+    /// The request line, and the bytes of the body.
+    Http(RequestLine),
+}
+
+impl Shown {
+    /// The statement of a request with this whole body.
+    ///
+    /// # Errors
+    ///
+    /// Why the request has to be refused.
+    pub fn statement(&self, body: &[u8]) -> Result<Statement, Reason> {
+        match self {
+            Self::Grpc(call) => call.statement_of(body),
+            Self::Http(line) => Ok(Statement::http(&line.method, &line.target, body)),
+        }
+    }
 }
 
 /// What a person is shown before the body.
@@ -74,8 +98,8 @@ pub(super) fn judge(
 }
 
 fn held(listener: &Listener, head: &RequestHead, hold: Hold<'_>) -> Judgement {
-    match request_line(listener, head, &hold) {
-        Ok((approval_rule, line)) => {
+    match shown(listener, head, &hold) {
+        Ok((approval_rule, shown)) => {
             let held_by = HeldBy {
                 rule_name: hold.rule_name.to_owned(),
                 approval_rule,
@@ -83,7 +107,7 @@ fn held(listener: &Listener, head: &RequestHead, hold: Hold<'_>) -> Judgement {
                 // A client may choose how it waits, not whether.
                 mode: head.wish.mode().unwrap_or(hold.mode),
             };
-            Judgement::Hold(held_by, line)
+            Judgement::Hold(held_by, shown)
         }
         Err(reason) => Judgement::Refuse {
             rule_name: hold.rule_name.to_owned(),
@@ -92,15 +116,18 @@ fn held(listener: &Listener, head: &RequestHead, hold: Hold<'_>) -> Judgement {
     }
 }
 
-fn request_line(
+fn shown(
     listener: &Listener,
     head: &RequestHead,
     hold: &Hold<'_>,
-) -> Result<(String, RequestLine), Reason> {
+) -> Result<(String, Shown), Reason> {
     let approval_rule = hold.approval_rule.as_deref();
     let approval_rule = approval_rule.ok_or(Reason::NoApprovalRule)?.to_owned();
     if head.leaves_http {
         return Err(Reason::Upgrade);
+    }
+    if let Some(call) = GrpcCall::of(head, &listener.grpc, listener.max_body_bytes)? {
+        return Ok((approval_rule, Shown::Grpc(Box::new(call))));
     }
     let target = head.target.as_deref().ok_or(Reason::Malformed)?;
     let target = redacted_target(
@@ -112,7 +139,7 @@ fn request_line(
         method: head.method.clone(),
         target: target.map_err(|_missing| Reason::RedactionKeyMissing)?,
     };
-    Ok((approval_rule, line))
+    Ok((approval_rule, Shown::Http(line)))
 }
 
 const fn reason_of(doubt: Doubt) -> Reason {

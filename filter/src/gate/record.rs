@@ -111,6 +111,10 @@ pub(super) fn refused(
         | Reason::DenyRule
         | Reason::HoldTimeout { .. }
         | Reason::Malformed
+        | Reason::MalformedCall
+        | Reason::MessageTooLarge
+        | Reason::MessageUnreadable
+        | Reason::StreamingDenied
         | Reason::Upgrade => log::Level::Info,
     };
     [log_at(level, line), note(denial.label(), rule_name, id)]

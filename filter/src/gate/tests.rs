@@ -37,7 +37,11 @@ fn head_with(target: &str, more: &[(&str, &str)]) -> RequestHead {
     let headers = [(":method", "POST"), (":path", target), (":authority", "h")];
     let all = headers.iter().chain(more);
     let all = all.map(|(name, value)| (*name, value.as_bytes()));
-    RequestHead::parse(all, &HeaderNames::default()).expect("readable")
+    let mut wanted = HeaderNames::default();
+    for name in ["content-type", "grpc-encoding", "grpc-timeout"] {
+        wanted.insert(name);
+    }
+    RequestHead::parse(all, &wanted).expect("readable")
 }
 
 fn held(listener: &Listener, target: &str, end_of_stream: bool) -> (Gate, Vec<Effect>) {
@@ -303,5 +307,6 @@ fn a_log_line_holds_nothing_that_the_client_sent() {
     }
 }
 
+mod grpc;
 mod hold;
 mod spend_on_acceptance;

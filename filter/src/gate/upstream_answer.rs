@@ -1,18 +1,32 @@
-//! A request that went on under an approval which is not spent yet: what the upstream makes of it decides. Source: design 7.
+//! A request that went on under an approval which is not spent yet: what the upstream makes of it decides. Of gRPC it is the
+//! status of the call that counts, in the trailers or, where nothing else was answered, among the headers. Source: design 7.
 //!
 //! In doubt it ran: a wrong "spent" costs one more question to a person, a wrong "returned" could run a call twice.
 
 use crate::control_plane::Settlement;
+use crate::denial::Form;
 use crate::event::Event;
 
 /// What is known of the upstream's answer.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct UpstreamAnswer {
-    /// The status code of a refusal that has begun and not ended.
+    form: Form,
+    /// A refusal has begun that counts once it is whole.
     refused: bool,
+    /// No attempt came before the one that answers.
+    is_first_attempt: bool,
 }
 
 impl UpstreamAnswer {
+    /// Nothing yet, of a request in this form.
+    pub const fn new(form: Form) -> Self {
+        Self {
+            form,
+            refused: false,
+            is_first_attempt: false,
+        }
+    }
+
     /// Takes what happened; the settlement, once it is certain.
     pub fn handle(&mut self, event: &Event) -> Option<Settlement> {
         match event {
@@ -20,21 +34,30 @@ impl UpstreamAnswer {
             // an earlier attempt.
             Event::ResponseStarted {
                 status,
-                is_conclusive,
+                grpc_status,
+                is_first_attempt,
+                is_delimited,
             } => {
-                self.refused = *status >= FIRST_REFUSAL && *is_conclusive;
+                self.is_first_attempt = *is_first_attempt;
+                let is_refusal = *status >= FIRST_REFUSAL;
+                match (self.form, grpc_status) {
+                    (Form::Http, _) => self.refused = is_refusal && *is_delimited,
+                    (Form::Grpc, Some(status)) => self.refused = *status != OK,
+                    // Trailers will tell, unless this is no gRPC at all.
+                    (Form::Grpc, None) if !is_refusal => return None,
+                    (Form::Grpc, None) => self.refused = *is_delimited,
+                }
+                self.refused &= *is_first_attempt;
                 (!self.refused).then_some(Settlement::Spent)
             }
-            Event::ResponseEnded => Some(if self.refused {
-                Settlement::Returned
-            } else {
-                Settlement::Spent
-            }),
-            Event::StreamEnded { never_reached } => Some(if *never_reached && !self.refused {
-                Settlement::Returned
-            } else {
-                Settlement::Spent
-            }),
+            Event::ResponseEnded { grpc_status } => {
+                let failed = grpc_status.is_some_and(|status| status != OK);
+                let refused = self.refused || (failed && self.is_first_attempt);
+                Some(settlement(refused))
+            }
+            Event::StreamEnded { never_reached } => {
+                Some(settlement(*never_reached && !self.refused))
+            }
             Event::PlaneAnswered(_)
             | Event::RequestBody { .. }
             | Event::RequestBodyUnreadable
@@ -44,64 +67,17 @@ impl UpstreamAnswer {
     }
 }
 
-const FIRST_REFUSAL: u16 = 400;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const OK: Event = Event::ResponseStarted {
-        status: 200,
-        is_conclusive: true,
-    };
-    const NOT_OK: Event = Event::ResponseStarted {
-        status: 400,
-        is_conclusive: true,
-    };
-    const RETRIED: Event = Event::ResponseStarted {
-        status: 400,
-        is_conclusive: false,
-    };
-    const LEFT: Event = Event::StreamEnded {
-        never_reached: false,
-    };
-    const NEVER: Event = Event::StreamEnded {
-        never_reached: true,
-    };
-
-    fn settlement(events: &[Event]) -> Option<Settlement> {
-        let mut answer = UpstreamAnswer::default();
-        events.iter().find_map(|event| answer.handle(event))
-    }
-
-    #[test]
-    fn an_accepting_answer_spends_as_soon_as_it_begins() {
-        assert_eq!(settlement(&[OK]), Some(Settlement::Spent));
-    }
-
-    #[test]
-    fn a_whole_refusal_returns() {
-        assert_eq!(settlement(&[NOT_OK]), None);
-        assert_eq!(
-            settlement(&[NOT_OK, Event::ResponseEnded]),
-            Some(Settlement::Returned)
-        );
-    }
-
-    #[test]
-    fn a_refusal_that_proves_nothing_spends() {
-        assert_eq!(settlement(&[RETRIED]), Some(Settlement::Spent));
-    }
-
-    #[test]
-    fn a_refusal_that_breaks_off_spends() {
-        assert_eq!(settlement(&[NOT_OK, LEFT]), Some(Settlement::Spent));
-        assert_eq!(settlement(&[NOT_OK, NEVER]), Some(Settlement::Spent));
-    }
-
-    #[test]
-    fn without_an_answer_it_is_spent_unless_nobody_got_it() {
-        assert_eq!(settlement(&[LEFT]), Some(Settlement::Spent));
-        assert_eq!(settlement(&[NEVER]), Some(Settlement::Returned));
+const fn settlement(is_sure_not_to_have_run: bool) -> Settlement {
+    if is_sure_not_to_have_run {
+        Settlement::Returned
+    } else {
+        Settlement::Spent
     }
 }
+
+const FIRST_REFUSAL: u16 = 400;
+/// The `grpc-status` of a call that went well.
+const OK: u32 = 0;
+
+#[cfg(test)]
+mod tests;

@@ -74,6 +74,17 @@ pub struct Deframer {
     failed: Option<FrameError>,
 }
 
+/// Shows sizes only: a message may hold anything that a client sent.
+impl std::fmt::Debug for Deframer {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Deframer")
+            .field("max_message_bytes", &self.max_message_bytes)
+            .field("kept_bytes", &self.message.len())
+            .finish_non_exhaustive()
+    }
+}
+
 impl Deframer {
     /// A reader that refuses messages of more than so many bytes.
     #[must_use]

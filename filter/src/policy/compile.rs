@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::config::RuleConfig;
+use crate::glob::PathGlob;
 
 /// Where each rule is found.
 #[derive(Clone, Debug)]
@@ -32,7 +33,7 @@ impl Index {
             rules: rules.len(),
             deepest: 0,
             looks_at_host: rules.iter().any(|rule| !rule.hosts.is_empty()),
-            looks_at_path: rules.iter().any(|rule| !rule.paths.is_empty()),
+            looks_at_path: rules.iter().any(|rule| !path_globs(rule).is_empty()),
         };
         for (place, rule) in rules.iter().enumerate() {
             index.insert(place, rule);
@@ -42,7 +43,7 @@ impl Index {
 
     fn insert(&mut self, place: usize, rule: &RuleConfig) {
         let paths: Vec<Vec<&[u8]>> = one_at_least(
-            rule.paths
+            path_globs(rule)
                 .iter()
                 .map(|glob| glob.leading_segments().collect()),
         );
@@ -134,6 +135,15 @@ impl Key {
     fn push(&mut self, segment: &[u8]) {
         self.0.extend(segment.iter().map(u8::to_ascii_lowercase));
         self.0.push(b'/');
+    }
+}
+
+/// What a rule says of the path, or of the method of gRPC, which is one. Where it says both, both must hold, and either finds it.
+fn path_globs(rule: &RuleConfig) -> &[PathGlob] {
+    if rule.paths.is_empty() {
+        &rule.grpc
+    } else {
+        &rule.paths
     }
 }
 

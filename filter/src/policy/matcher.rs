@@ -121,7 +121,10 @@ impl<'s> Evaluation<'s> {
         // From the cheap to the dear, and no further than the first no.
         let mut meets = self.meets_host(rule);
         let parts: [&dyn Fn() -> Meets; 4] = [
-            &|| self.meets_path(rule, case),
+            &|| {
+                self.meets_path(&rule.paths, case)
+                    .and(self.meets_path(&rule.grpc, case))
+            },
             &|| {
                 all(&conditions.headers, |condition| {
                     self.meets_header(condition, case)
@@ -180,18 +183,16 @@ impl<'s> Evaluation<'s> {
         }
     }
 
-    fn meets_path(&self, rule: &RuleConfig, case: Case) -> Meets {
+    fn meets_path(&self, globs: &[PathGlob], case: Case) -> Meets {
         match &self.path {
-            _ if rule.paths.is_empty() => Meets::Yes,
-            PathView::Segments(Some(segments)) => rule
-                .paths
-                .iter()
-                .any(|glob| glob.matches(segments, case))
-                .into(),
+            _ if globs.is_empty() => Meets::Yes,
+            PathView::Segments(Some(segments)) => {
+                globs.iter().any(|glob| glob.matches(segments, case)).into()
+            }
             PathView::Segments(None) => Meets::No,
             PathView::Letters(letters) => {
                 let may_meet = |glob: &PathGlob| glob.words().all(|word| letters.may_hold(word));
-                if rule.paths.iter().any(may_meet) {
+                if globs.iter().any(may_meet) {
                     Meets::Maybe(Doubt::PathOrHost)
                 } else {
                     Meets::No

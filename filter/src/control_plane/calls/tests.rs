@@ -29,6 +29,7 @@ fn file(plane: &ControlPlane, requester: Option<&Requester>) -> PlaneCall {
         statement: &Statement::http(b"POST", b"/a", b"\xff\xfe\xfd1"),
         requester,
         correlation: &Correlation::default(),
+        spend_on: plane.spend_on(),
     })
 }
 

@@ -18,7 +18,9 @@ fn accepting() -> Listener {
 const fn answering(status: u16) -> Event {
     Event::ResponseStarted {
         status,
-        is_conclusive: true,
+        grpc_status: None,
+        is_first_attempt: true,
+        is_delimited: true,
     }
 }
 
@@ -58,7 +60,7 @@ fn a_refusing_upstream_gives_it_back() {
     let mut gate = gone_on(&listener, "PROCESSING");
     assert_eq!(gate.handle(&listener, answering(503)), []);
 
-    let effects = gate.handle(&listener, Event::ResponseEnded);
+    let effects = gate.handle(&listener, Event::ResponseEnded { grpc_status: None });
 
     assert_eq!(settlement(&effects), Some(Settlement::Returned));
     assert!(effects.contains(&Effect::Count(Counter::Returned)));

@@ -173,10 +173,14 @@ fn a_policy_keeps_only_the_headers_that_it_asks_for() {
         names.join(" ")
     };
 
-    assert_eq!(kept(r#"[{"match":{"paths":["/p"]},"action":"deny"}]"#), "");
+    // By the content type it is told in which form a refusal is read.
+    assert_eq!(
+        kept(r#"[{"match":{"paths":["/p"]},"action":"deny"}]"#),
+        "content-type"
+    );
     assert_eq!(
         kept(r#"[{"match":{"headers":[{"name":"X-Env","exists":true}]},"action":"deny"}]"#),
-        "x-env"
+        "content-type x-env"
     );
     assert_eq!(
         kept(r#"[{"match":{"json":[{"pointer":"/a","exists":true}]},"action":"deny"}]"#),
