@@ -27,8 +27,6 @@ pub enum Effect {
     },
     /// Note for the access log what was decided.
     Note(Note),
-    /// Take these headers out of the request before anything goes on.
-    RemoveRequestHeaders(Vec<&'static str>),
     /// Take all trailers off the request: nobody was shown them.
     RemoveRequestTrailers,
     /// Break the stream off: it was answered in part, so that no reply can say why. The upstream sees no more of the request.

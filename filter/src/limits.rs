@@ -23,6 +23,9 @@ pub const PLANE_TIMEOUT_MS: (u64, u64) = (1, 600_000);
 /// Longest approval id, status or similar token that is repeated to a client, in bytes.
 pub const TOKEN_BYTES: usize = 64;
 
+/// Longest name of a release, in bytes. It goes back to the Control Plane as it came and is shown to nobody.
+pub const RELEASE_ID_BYTES: usize = 255;
+
 /// Longest part of who asks that is filed, in bytes. Source: contract 1.4.
 pub const IDENTITY_BYTES: usize = 255;
 

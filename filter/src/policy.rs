@@ -25,6 +25,7 @@ pub struct Policy {
     index: Index,
     pointers: Pointers,
     wanted_headers: HeaderNames,
+    looks_at_route: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -122,6 +123,7 @@ impl Policy {
     #[must_use]
     pub fn new(rules: Vec<RuleConfig>) -> Self {
         let index = Index::of(&rules);
+        let looks_at_route = rules.iter().any(looks_at_route);
         let mut pointers = Pointers::default();
         let mut wanted_headers = HeaderNames::default();
         // What a gRPC call says of itself, and in which form a refusal is read.
@@ -153,6 +155,7 @@ impl Policy {
             index,
             pointers,
             wanted_headers,
+            looks_at_route,
         }
     }
 
@@ -160,6 +163,12 @@ impl Policy {
     #[must_use]
     pub const fn wanted_headers(&self) -> &HeaderNames {
         &self.wanted_headers
+    }
+
+    /// Whether a decision can depend on the route that a request takes.
+    #[must_use]
+    pub const fn looks_at_route(&self) -> bool {
+        self.looks_at_route
     }
 
     /// Decides on a request: the first rule that meets it, and nothing where none does.
@@ -242,6 +251,17 @@ fn verdict_of<'p>(rule: &'p RuleConfig, evaluation: &Evaluation<'_>) -> Verdict<
             mode: *mode,
         }),
     }
+}
+
+fn looks_at_route(rule: &RuleConfig) -> bool {
+    let named_by_it = matches!(
+        rule.action,
+        Action::RequireApproval {
+            approval_rule: ApprovalRule::FromRoute { .. },
+            ..
+        }
+    );
+    named_by_it || !rule.conditions.route_metadata.is_empty()
 }
 
 const GRPC_HEADERS: [&str; 3] = ["content-type", "grpc-encoding", "grpc-timeout"];

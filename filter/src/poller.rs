@@ -473,8 +473,12 @@ impl Poller {
                 ..
             }
         );
+        // If the plane took the word and its answer was lost, the approval may be in flight again for somebody else: a second word
+        // that does not say which release it is about would give that one back.
+        let may_end_another =
+            settling.settlement == Settlement::Returned && settling.pending.release_id.is_none();
         let wait = SETTLING_AGAIN_MS.get(settling.tries).copied();
-        match wait.filter(|_| !is_final) {
+        match wait.filter(|_| !is_final && !may_end_another) {
             Some(wait) => self.unsettled.push((now.saturating_add(wait), settling)),
             None => {
                 let line = format!(
@@ -534,12 +538,12 @@ pub fn settle(
 }
 
 fn told_how_it_ended(plane: &ControlPlane, settling: Settling) -> Vec<Order> {
-    let release_id = settling.pending.release_id.as_ref();
+    let release_id = settling.pending.release_id.as_deref();
     let call = plane.settle(&settling.id, release_id, settling.settlement);
     counted(vec![Order::Call(call, Errand::Settle(settling))])
 }
 
-/// How long to wait before each new try to settle. The plane takes the same settlement twice without harm.
+/// How long to wait before each new try to settle. The plane takes the same settlement of the same release twice without harm.
 const SETTLING_AGAIN_MS: [u64; 3] = [1_000, 5_000, 30_000];
 
 fn claim(plane: &ControlPlane, id: &ApprovalId, watch: &mut ApprovalWatch, now: u64) -> Vec<Order> {

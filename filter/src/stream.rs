@@ -73,11 +73,7 @@ impl Stream {
         end_of_stream: bool,
         surroundings: &'static dyn Surroundings,
     ) -> (Self, Vec<Effect>) {
-        let (opening, mut effects) = Gate::open(listener, head, end_of_stream, surroundings);
-        if !head.not_for_upstream.is_empty() {
-            let names = head.not_for_upstream.clone();
-            effects.insert(0, Effect::RemoveRequestHeaders(names));
-        }
+        let (opening, effects) = Gate::open(listener, head, end_of_stream, surroundings);
         let machine = match opening {
             Opening::Pass => Machine::Passing,
             Opening::Held(gate) => Machine::Gate(gate),

@@ -220,7 +220,6 @@ impl World {
                 Effect::Count(_)
                 | Effect::Log { .. }
                 | Effect::Note(_)
-                | Effect::RemoveRequestHeaders(_)
                 | Effect::RemoveRequestTrailers => {}
             }
         }

@@ -131,7 +131,6 @@ impl Call {
                 Effect::Count(_)
                 | Effect::Log { .. }
                 | Effect::Note(_)
-                | Effect::RemoveRequestHeaders(_)
                 | Effect::Settle { .. }
                 | Effect::Watch { .. } => {}
             }

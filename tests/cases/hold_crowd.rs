@@ -20,6 +20,61 @@ on_both_hosts! {
     fifty_held_calls_share_each_read_of_the_list,
     one_decision_among_many_releases_one,
     holds_come_and_go_on_one_connection_without_a_trace,
+    six_hundred_that_wait_for_one_approval_are_all_told_of_its_rejection,
+    a_read_that_fails_refuses_six_hundred_at_once,
+}
+
+/// More than a VM could refuse within one callback: Envoy 1.40 runs the reply to one within that to another, until the stack of
+/// the VM is full.
+const CROWD: usize = 600;
+
+/// So many calls on one connection, each held.
+async fn crowd(scene: &Scene) -> JoinSet<Answer> {
+    let h2 = scene.connect_h2().await;
+    let mut senders = JoinSet::new();
+    for number in 0..CROWD {
+        let call = H2Request::new("POST", &numbered::target(number), Some(b"x"));
+        let h2 = h2.clone();
+        senders.spawn(async move { h2.send(&call).await });
+    }
+    scene
+        .until_held(u64::try_from(CROWD).expect("a small number"))
+        .await;
+    senders
+}
+
+async fn six_hundred_that_wait_for_one_approval_are_all_told_of_its_rejection(host: Host) {
+    let id = numbered::id(0);
+    let scene = Scene::undecided(host, policy::holding(), &id).await;
+    let mut held = crowd(&scene).await;
+
+    scene
+        .lies()
+        .on(Kind::List, Reply::list(&[(&id, "REJECTED")]));
+
+    while let Some(answer) = held.join_next().await {
+        let answer = answer.expect("a sender that ends");
+        let reason = "the approval request was rejected";
+        assert_eq!(answer::settled(&answer, "REJECTED", reason), id);
+    }
+    scene.until_held(0).await;
+    scene.finish(0).await;
+}
+
+async fn a_read_that_fails_refuses_six_hundred_at_once(host: Host) {
+    let scene = Scene::lying(host).policy(policy::holding()).start().await;
+    let lies = scene.lies();
+    lies.on(Kind::Filing, numbered::filing());
+    lies.on(Kind::List, numbered::list(0..200, "PENDING"));
+    let mut held = crowd(&scene).await;
+
+    lies.on(Kind::List, Reply::typed(500, "text/plain", "no"));
+
+    while let Some(answer) = held.join_next().await {
+        answer::not_checked(&answer.expect("a sender that ends"));
+    }
+    scene.until_held(0).await;
+    scene.finish(0).await;
 }
 
 /// Sends `count` calls in turn over HTTP/1.1 (with a length, in chunks, without a body) and HTTP/2 (whole, in frames, with

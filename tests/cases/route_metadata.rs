@@ -10,6 +10,7 @@ use hoop_tests::on_both_hosts;
 use hoop_tests::policy::{self, APPROVAL_RULE};
 use hoop_tests::scene::Scene;
 use serde_json::{Value, json};
+use tokio::runtime::Builder;
 
 on_both_hosts! {
     a_route_brings_its_own_approval_rule,
@@ -269,6 +270,35 @@ async fn a_rule_on_the_body_finds_the_metadata_of_the_route_again(host: Host) {
     answer::passed(&scene.post("/elsewhere", large).await);
     assert_eq!(asked(&scene), ["gold-approvers"]);
     scene.finish(4).await;
+}
+
+/// On Envoy alone: the simulator chooses no route by headers. Envoy chooses anew when the gate changes a header, so that a call
+/// would be judged by one route and take another.
+#[test]
+fn a_call_is_judged_by_the_route_that_it_takes() {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(async {
+        let mut free = route("/", json!({"hoop": {"tier": "free"}}));
+        free["match"]["headers"] = json!([{"name": "x-hoop-approval-mode", "present_match": true}]);
+        free["response_headers_to_add"] = json!([{"header": {"key": "route", "value": "free"}}]);
+        let gold = route("/", json!({"hoop": {"tier": "gold"}}));
+        let rules = json!([{
+            "match": {"route_metadata": [{"key": "tier", "equals": "gold"}]},
+            "action": "require_approval",
+            "approval_rule": APPROVAL_RULE,
+        }]);
+        let scene = scene_with(Host::Envoy, rules, vec![free, gold]).await;
+        let header = [("x-hoop-approval-mode", "return")];
+        let call = request("POST", "/payments/42", &header, Some(b"x"));
+
+        let free = scene.send(&call).await;
+
+        answer::passed(&free);
+        assert_eq!(free.header("route").as_deref(), Some("free"));
+        assert_eq!(scene.upstream.last().header("x-hoop-approval-mode"), None);
+        answer::pending(&scene.post("/payments/42", b"x").await);
+        scene.finish(1).await;
+    });
 }
 
 async fn a_client_can_name_no_metadata(host: Host) {

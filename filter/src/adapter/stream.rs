@@ -107,6 +107,13 @@ impl HttpContext for StreamAdapter {
             return refuse_unready();
         };
         let head = hostcalls::request_head(vm.listener.policy.wanted_headers());
+        // A host chooses the route anew once a header is changed, and this call would be judged by another one than it takes. Where
+        // that matters, the host's own configuration takes them off.
+        if let Ok(head) = &head
+            && !vm.listener.policy.looks_at_route()
+        {
+            hostcalls::remove_request_headers(&head.not_for_upstream);
+        }
         let (stream, effects) = Stream::open(&vm.listener, head, end_of_stream, &OfTheHost);
         self.passes = stream.passes();
         if self.passes {

@@ -18,7 +18,7 @@ pub struct Release {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingSettlement {
     /// Which release of the approval it is, where the plane names it.
-    pub release_id: Option<SafeToken>,
+    pub release_id: Option<String>,
 }
 
 impl Release {
@@ -239,9 +239,8 @@ fn read_release(
         if asked.is_some_and(|asked| *asked != id) {
             return Err(PlaneFault::OtherApproval);
         }
-        let pending = (status == Status::Processing).then(|| PendingSettlement {
-            release_id: text(&entries, "release_id").and_then(SafeToken::parse),
-        });
+        let pending = (status == Status::Processing).then(|| pending(&entries));
+        let pending = pending.transpose()?;
         return Ok(Filing::Released(Release { id, pending }));
     }
     review.ok_or(PlaneFault::FieldMissing("review"))?;
@@ -255,6 +254,19 @@ fn read_release(
         status,
         is_new: answer.status == Some(201),
     })
+}
+
+/// What is to be settled. A name of the release that could not be given back to the plane would let a word about one release end
+/// another.
+fn pending(entries: &Map<String, Value>) -> Result<PendingSettlement, PlaneFault> {
+    let release_id = match entries.get("release_id") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(id)) if (1..=limits::RELEASE_ID_BYTES).contains(&id.len()) => {
+            Some(id.clone())
+        }
+        Some(_) => return Err(PlaneFault::FieldMissing("release_id")),
+    };
+    Ok(PendingSettlement { release_id })
 }
 
 /// Why a list could not be read.

@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::approval::{ApprovalId, SafeToken, SpendOn};
+use crate::approval::{ApprovalId, SpendOn};
 use crate::config::ControlPlaneConfig;
 use crate::identity::{Correlation, Requester};
 use crate::limits;
@@ -192,12 +192,12 @@ impl ControlPlane {
     pub fn settle(
         &self,
         id: &ApprovalId,
-        release_id: Option<&SafeToken>,
+        release_id: Option<&str>,
         settlement: Settlement,
     ) -> PlaneCall {
         let mut body = json!({"outcome": settlement.word()});
         if let Some(entries) = body.as_object_mut() {
-            entries.extend(release_id.map(|id| ("release_id".to_owned(), json!(id.as_str()))));
+            entries.extend(release_id.map(|id| ("release_id".to_owned(), json!(id))));
         }
         let path = format!("/api/sidecars/reviews/{id}/settle");
         self.call("POST", &path, Some(&body), &Correlation::default())

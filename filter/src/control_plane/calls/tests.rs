@@ -122,12 +122,11 @@ fn where_the_upstreams_answer_spends_filing_and_claim_say_so() {
 
 #[test]
 fn a_settlement_names_its_outcome_and_the_release() {
-    let release = SafeToken::parse("r-1");
     let settle = |release, outcome| plane().settle(&id(), release, outcome);
 
     assert_eq!(
-        body(&settle(release.as_ref(), Settlement::Returned)),
-        Some(r#"{"outcome":"returned","release_id":"r-1"}"#)
+        body(&settle(Some("r.\"1"), Settlement::Returned)),
+        Some(r#"{"outcome":"returned","release_id":"r.\"1"}"#)
     );
     assert_eq!(
         body(&settle(None, Settlement::Spent)),

@@ -35,8 +35,7 @@ fn settlement(effects: &[Effect]) -> Option<Settlement> {
             return None;
         };
         assert_eq!(id.as_str(), ID);
-        let release_id = pending.release_id.as_ref().map(|id| id.as_str());
-        assert_eq!(release_id, Some("r-1"));
+        assert_eq!(pending.release_id.as_deref(), Some("r-1"));
         Some(*settlement)
     })
 }
