@@ -36,7 +36,7 @@ struct MethodEntry {
 }
 
 /// A method of the set.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct MethodDescriptor<'d> {
     /// The request message.
     pub input: MessageDescriptor<'d>,

@@ -19,8 +19,8 @@ use super::output::Output;
 use super::wire::{self, Field, Value};
 use crate::limits;
 
-/// Stands for no bytes at all.
-const EMPTY: &str = "empty message";
+/// Stands for no bytes at all, so that no text is empty.
+pub(super) const EMPTY: &str = "empty message";
 
 /// Writes a message, and tells whether its bytes follow from the text. Bytes that are no message are written as
 /// `hex:` and their digits.

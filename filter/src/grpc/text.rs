@@ -14,7 +14,7 @@ use super::{field_tree, protojson};
 /// different messages never share a text.
 #[derive(Clone, PartialEq, Eq)]
 pub struct MessageText {
-    /// The text, without a line feed at its end; never empty but for an empty JSON message.
+    /// The text; never empty.
     pub text: String,
     /// Whether the bytes follow from the text alone. If not, the last line is the digest.
     pub is_exact: bool,
@@ -59,8 +59,9 @@ pub fn message_text(
     finish(out, is_exact, message)
 }
 
-/// The text of a message in JSON: the bytes as they are, each character escaped that does not plainly show, or `hex:`
-/// and the bytes' digits where they are no UTF-8. Whether it is JSON is for its server to say.
+/// The text of a message in JSON: the bytes as they are, each character escaped that does not plainly show; `hex:` and
+/// the bytes' digits where they are no UTF-8; `empty message` where there are none. Whether it is JSON is for its server
+/// to say.
 ///
 /// # Errors
 ///
@@ -72,8 +73,12 @@ pub fn json_text(message: &[u8], max_text_bytes: usize) -> Result<MessageText, T
         out.hex(message);
         return finish(out, false, message);
     };
-    // A text that ends as those with a digest do says nothing of its own bytes.
-    let mut is_exact = !ends_in_digest(text);
+    if text.is_empty() {
+        out.push(field_tree::EMPTY);
+        return finish(out, true, message);
+    }
+    // A text that reads as that of another message does says nothing of its own bytes.
+    let mut is_exact = text != field_tree::EMPTY && !ends_in_digest(text);
     let is_shown = |letter| !is_doubtful(letter) || matches!(letter, '\n' | '\t');
     let mut letters = text.chars().peekable();
     while let Some(letter) = letters.next() {
@@ -130,8 +135,8 @@ mod tests {
 
     #[test]
     fn ok_json_as_it_is() {
+        assert_eq!(json(b""), ("empty message".to_owned(), true));
         for message in [
-            "",
             "{}",
             "{\r\n\t\"a\": \"\u{5d0}\u{e4}\u{1f600}\"\n}\n",
             "no json",
@@ -149,6 +154,7 @@ mod tests {
             ("{}\r", "{}\\r"),
             ("{}\0", "{}\\u0000"),
             ("sha256:00", "sha256:00"),
+            ("empty message", "empty message"),
         ] {
             let expected = with_digest(text, message.as_bytes());
 

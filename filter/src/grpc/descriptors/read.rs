@@ -2,7 +2,7 @@
 //! of descriptor.proto.
 
 use super::super::order::order;
-use super::super::wire::{self, Value};
+use super::super::wire::{self, Malformed, Value};
 use super::features::Features;
 use super::{DescriptorError, Enum};
 use crate::limits;
@@ -12,7 +12,8 @@ use crate::limits;
 pub(super) struct Declared<'s> {
     pub messages: Vec<DeclaredMessage<'s>>,
     pub enums: Vec<DeclaredEnum<'s>>,
-    pub extensions: Vec<DeclaredField<'s>>,
+    /// With their full names.
+    pub extensions: Vec<(String, DeclaredField<'s>)>,
     pub methods: Vec<DeclaredMethod<'s>>,
 }
 
@@ -40,8 +41,6 @@ pub(super) struct DeclaredMethod<'s> {
 
 pub(super) struct DeclaredField<'s> {
     pub file: &'s str,
-    /// Full name of the message or package around it.
-    pub scope: String,
     pub name: &'s str,
     pub json_name: &'s str,
     pub extendee: &'s str,
@@ -62,10 +61,6 @@ struct Scope<'s> {
 }
 
 impl<'s> Scope<'s> {
-    fn malformed(&self) -> DescriptorError {
-        malformed(self.file)
-    }
-
     fn full_name(&self, name: &str) -> String {
         if self.name.is_empty() {
             name.to_owned()
@@ -74,26 +69,13 @@ impl<'s> Scope<'s> {
         }
     }
 
-    fn inside(&self, name: &str, features: Features) -> Result<Self, DescriptorError> {
+    fn inside(&self, name: &str, features: Features) -> Result<Self, Malformed> {
         Ok(Self {
             file: self.file,
             name: self.full_name(name),
             features,
-            depth: self.depth.checked_sub(1).ok_or_else(|| self.malformed())?,
+            depth: self.depth.checked_sub(1).ok_or(Malformed)?,
         })
-    }
-
-    fn fields(&self, bytes: &'s [u8]) -> Result<Vec<(u32, Value<'s>)>, DescriptorError> {
-        let mut fields = Vec::new();
-        for field in wire::fields(bytes) {
-            let field = field.map_err(|_| self.malformed())?;
-            fields.push((field.number, field.value));
-        }
-        Ok(fields)
-    }
-
-    fn text(&self, bytes: &'s [u8]) -> Result<&'s str, DescriptorError> {
-        std::str::from_utf8(bytes).map_err(|_| self.malformed())
     }
 
     /// Reads an options message: its features, and one flag of it.
@@ -102,13 +84,13 @@ impl<'s> Scope<'s> {
         bytes: &'s [u8],
         features_number: u32,
         flag_number: u32,
-    ) -> Result<(Features, Option<bool>), DescriptorError> {
+    ) -> Result<(Features, Option<bool>), Malformed> {
         let mut features = self.features;
         let mut flag = None;
-        for (number, value) in self.fields(bytes)? {
+        for (number, value) in fields(bytes)? {
             match value {
                 Value::Bytes(set) if number == features_number => {
-                    features = features.with(set).map_err(|_| self.malformed())?;
+                    features = features.with(set)?;
                 }
                 Value::Varint(value) if number == flag_number => flag = Some(value != 0),
                 Value::Bytes(_)
@@ -120,6 +102,19 @@ impl<'s> Scope<'s> {
         }
         Ok((features, flag))
     }
+}
+
+fn fields(message: &[u8]) -> Result<Vec<(u32, Value<'_>)>, Malformed> {
+    let mut fields = Vec::new();
+    for field in wire::fields(message) {
+        let field = field?;
+        fields.push((field.number, field.value));
+    }
+    Ok(fields)
+}
+
+fn text(bytes: &[u8]) -> Result<&str, Malformed> {
+    std::str::from_utf8(bytes).map_err(|_| Malformed)
 }
 
 fn malformed(file: &str) -> DescriptorError {
@@ -146,54 +141,89 @@ pub(super) fn read(set: &[u8]) -> Result<Declared<'_>, DescriptorError> {
     }
 }
 
-impl<'s> Declared<'s> {
-    fn file(&mut self, bytes: &'s [u8]) -> Result<(), DescriptorError> {
-        let mut scope = Scope {
-            file: "",
-            name: String::new(),
-            features: Features::of_file("", 0).ok_or_else(|| malformed(""))?,
-            depth: limits::GRPC_DEPTH,
-        };
-        let fields = scope.fields(bytes)?;
-        let (mut syntax, mut edition, mut options) = ("", 0, &[][..]);
-        for (number, value) in &fields {
-            match (number, *value) {
-                (1, Value::Bytes(name)) => scope.file = scope.text(name)?,
-                (2, Value::Bytes(package)) => scope.name = scope.text(package)?.to_owned(),
-                (8, Value::Bytes(bytes)) => options = bytes,
-                (12, Value::Bytes(name)) => syntax = scope.text(name)?,
-                (14, Value::Varint(number)) => edition = number,
+/// What a file says of itself.
+#[derive(Default)]
+struct Head<'s> {
+    name: &'s str,
+    package: &'s str,
+    syntax: &'s str,
+    edition: u64,
+    options: &'s [u8],
+}
+
+impl<'s> Head<'s> {
+    fn read(&mut self, bytes: &'s [u8]) -> Result<(), Malformed> {
+        for (number, value) in fields(bytes)? {
+            match (number, value) {
+                (1, Value::Bytes(name)) => self.name = text(name)?,
+                (2, Value::Bytes(package)) => self.package = text(package)?,
+                (8, Value::Bytes(options)) => self.options = options,
+                (12, Value::Bytes(syntax)) => self.syntax = text(syntax)?,
+                (14, Value::Varint(edition)) => self.edition = edition,
                 _ => {}
             }
         }
-        scope.features =
-            Features::of_file(syntax, edition).ok_or_else(|| DescriptorError::UnknownEdition {
-                file: scope.file.to_owned(),
-                edition: if edition == 0 {
-                    syntax.to_owned()
-                } else {
-                    edition.to_string()
-                },
-            })?;
+        Ok(())
+    }
+}
+
+impl<'s> Declared<'s> {
+    fn file(&mut self, bytes: &'s [u8]) -> Result<(), DescriptorError> {
+        let mut head = Head::default();
+        if head.read(bytes).is_err() {
+            return Err(malformed(head.name));
+        }
+        let Some(features) = Features::of_file(head.syntax, head.edition) else {
+            let edition = match head.edition {
+                0 => head.syntax.to_owned(),
+                number => number.to_string(),
+            };
+            return Err(DescriptorError::UnknownEdition {
+                file: head.name.to_owned(),
+                edition,
+            });
+        };
+        let scope = Scope {
+            file: head.name,
+            name: head.package.to_owned(),
+            features,
+            depth: limits::GRPC_DEPTH,
+        };
+        self.contents(bytes, head.options, scope)
+            .map_err(|_| malformed(head.name))
+    }
+
+    fn contents(
+        &mut self,
+        bytes: &'s [u8],
+        options: &'s [u8],
+        mut scope: Scope<'s>,
+    ) -> Result<(), Malformed> {
         (scope.features, _) = scope.options(options, 50, 0)?;
-        for (number, value) in fields {
+        for (number, value) in fields(bytes)? {
             match (number, value) {
                 (4, Value::Bytes(message)) => self.message(message, &scope)?,
                 (5, Value::Bytes(body)) => self.enumeration(body, &scope)?,
                 (6, Value::Bytes(service)) => self.service(service, &scope)?,
-                (7, Value::Bytes(field)) => self.extensions.push(field_of(field, &scope)?),
+                (7, Value::Bytes(field)) => self.extension(field, &scope)?,
                 _ => {}
             }
         }
         Ok(())
     }
 
-    fn message(&mut self, bytes: &'s [u8], outer: &Scope<'s>) -> Result<(), DescriptorError> {
-        let fields = outer.fields(bytes)?;
+    fn extension(&mut self, bytes: &'s [u8], scope: &Scope<'s>) -> Result<(), Malformed> {
+        let field = field_of(bytes, scope)?;
+        self.extensions.push((scope.full_name(field.name), field));
+        Ok(())
+    }
+
+    fn message(&mut self, bytes: &'s [u8], outer: &Scope<'s>) -> Result<(), Malformed> {
+        let parts = fields(bytes)?;
         let (mut name, mut features, mut is_map_entry) = ("", outer.features, None);
-        for (number, value) in &fields {
+        for (number, value) in &parts {
             match (number, *value) {
-                (1, Value::Bytes(bytes)) => name = outer.text(bytes)?,
+                (1, Value::Bytes(bytes)) => name = text(bytes)?,
                 (7, Value::Bytes(bytes)) => {
                     (features, is_map_entry) = outer.options(bytes, 12, 7)?;
                 }
@@ -207,12 +237,12 @@ impl<'s> Declared<'s> {
             fields: Vec::new(),
             is_map_entry: is_map_entry == Some(true),
         };
-        for (number, value) in fields {
+        for (number, value) in parts {
             match (number, value) {
                 (2, Value::Bytes(field)) => message.fields.push(field_of(field, &scope)?),
                 (3, Value::Bytes(nested)) => self.message(nested, &scope)?,
                 (4, Value::Bytes(body)) => self.enumeration(body, &scope)?,
-                (6, Value::Bytes(field)) => self.extensions.push(field_of(field, &scope)?),
+                (6, Value::Bytes(field)) => self.extension(field, &scope)?,
                 _ => {}
             }
         }
@@ -220,12 +250,12 @@ impl<'s> Declared<'s> {
         Ok(())
     }
 
-    fn enumeration(&mut self, bytes: &'s [u8], scope: &Scope<'s>) -> Result<(), DescriptorError> {
+    fn enumeration(&mut self, bytes: &'s [u8], scope: &Scope<'s>) -> Result<(), Malformed> {
         let (mut name, mut features, mut values) = ("", scope.features, Vec::new());
-        for (number, value) in scope.fields(bytes)? {
+        for (number, value) in fields(bytes)? {
             match (number, value) {
-                (1, Value::Bytes(bytes)) => name = scope.text(bytes)?,
-                (2, Value::Bytes(bytes)) => values.push(enum_value_of(bytes, scope)?),
+                (1, Value::Bytes(bytes)) => name = text(bytes)?,
+                (2, Value::Bytes(bytes)) => values.push(enum_value_of(bytes)?),
                 (3, Value::Bytes(bytes)) => (features, _) = scope.options(bytes, 7, 0)?,
                 _ => {}
             }
@@ -251,15 +281,15 @@ impl<'s> Declared<'s> {
         Ok(())
     }
 
-    fn service(&mut self, bytes: &'s [u8], scope: &Scope<'s>) -> Result<(), DescriptorError> {
+    fn service(&mut self, bytes: &'s [u8], scope: &Scope<'s>) -> Result<(), Malformed> {
         let mut service = "";
-        let fields = scope.fields(bytes)?;
-        for (number, value) in &fields {
+        let parts = fields(bytes)?;
+        for (number, value) in &parts {
             if let (1, Value::Bytes(name)) = (number, value) {
-                service = scope.text(name)?;
+                service = text(name)?;
             }
         }
-        for (number, value) in fields {
+        for (number, value) in parts {
             let (2, Value::Bytes(bytes)) = (number, value) else {
                 continue;
             };
@@ -272,11 +302,11 @@ impl<'s> Declared<'s> {
                 client_streaming: false,
                 server_streaming: false,
             };
-            for (number, value) in scope.fields(bytes)? {
+            for (number, value) in fields(bytes)? {
                 match (number, value) {
-                    (1, Value::Bytes(bytes)) => name = scope.text(bytes)?,
-                    (2, Value::Bytes(bytes)) => method.input = scope.text(bytes)?,
-                    (3, Value::Bytes(bytes)) => method.output = scope.text(bytes)?,
+                    (1, Value::Bytes(bytes)) => name = text(bytes)?,
+                    (2, Value::Bytes(bytes)) => method.input = text(bytes)?,
+                    (3, Value::Bytes(bytes)) => method.output = text(bytes)?,
                     (5, Value::Varint(flag)) => method.client_streaming = flag != 0,
                     (6, Value::Varint(flag)) => method.server_streaming = flag != 0,
                     _ => {}
@@ -289,16 +319,13 @@ impl<'s> Declared<'s> {
     }
 }
 
-fn enum_value_of<'s>(
-    bytes: &'s [u8],
-    scope: &Scope<'s>,
-) -> Result<(i32, &'s str), DescriptorError> {
+fn enum_value_of(bytes: &[u8]) -> Result<(i32, &str), Malformed> {
     let (mut name, mut value) = ("", 0);
-    for (number, field) in scope.fields(bytes)? {
+    for (number, field) in fields(bytes)? {
         match (number, field) {
-            (1, Value::Bytes(bytes)) => name = scope.text(bytes)?,
+            (1, Value::Bytes(bytes)) => name = text(bytes)?,
             (2, Value::Varint(bits)) => {
-                value = i32::try_from(bits.cast_signed()).map_err(|_| scope.malformed())?;
+                value = i32::try_from(bits.cast_signed()).map_err(|_| Malformed)?;
             }
             _ => {}
         }
@@ -306,10 +333,9 @@ fn enum_value_of<'s>(
     Ok((value, name))
 }
 
-fn field_of<'s>(bytes: &'s [u8], scope: &Scope<'s>) -> Result<DeclaredField<'s>, DescriptorError> {
+fn field_of<'s>(bytes: &'s [u8], scope: &Scope<'s>) -> Result<DeclaredField<'s>, Malformed> {
     let mut field = DeclaredField {
         file: scope.file,
-        scope: scope.name.clone(),
         name: "",
         json_name: "",
         extendee: "",
@@ -322,21 +348,21 @@ fn field_of<'s>(bytes: &'s [u8], scope: &Scope<'s>) -> Result<DeclaredField<'s>,
     };
     let mut is_packed = None;
     let mut is_optional_of_proto3 = false;
-    for (number, value) in scope.fields(bytes)? {
+    for (number, value) in fields(bytes)? {
         match (number, value) {
-            (1, Value::Bytes(bytes)) => field.name = scope.text(bytes)?,
-            (2, Value::Bytes(bytes)) => field.extendee = scope.text(bytes)?,
+            (1, Value::Bytes(bytes)) => field.name = text(bytes)?,
+            (2, Value::Bytes(bytes)) => field.extendee = text(bytes)?,
             (3, Value::Varint(number)) => field.number = number,
             (4, Value::Varint(label)) => field.label = label,
             (5, Value::Varint(code)) => field.type_code = code,
-            (6, Value::Bytes(bytes)) => field.type_name = scope.text(bytes)?,
+            (6, Value::Bytes(bytes)) => field.type_name = text(bytes)?,
             (8, Value::Bytes(bytes)) => {
                 (field.features, is_packed) = scope.options(bytes, 21, 2)?
             }
             (9, Value::Varint(oneof)) => {
-                field.oneof = Some(u32::try_from(oneof).map_err(|_| scope.malformed())?);
+                field.oneof = Some(u32::try_from(oneof).map_err(|_| Malformed)?);
             }
-            (10, Value::Bytes(bytes)) => field.json_name = scope.text(bytes)?,
+            (10, Value::Bytes(bytes)) => field.json_name = text(bytes)?,
             (17, Value::Varint(flag)) => is_optional_of_proto3 = flag != 0,
             _ => {}
         }

@@ -31,17 +31,23 @@ pub(super) fn resolve(declared: Declared<'_>) -> Result<Descriptors, DescriptorE
         declared: &declared,
     };
     let mut extensions = Vec::new();
-    for extension in &declared.extensions {
+    for (name, extension) in &declared.extensions {
         // Options are extended as well, and often by sets that do not hold descriptor.proto.
         if let Some(Named::Message(at)) = context.find(extension.extendee) {
-            extensions.push((at, extension));
+            extensions.push((at, Some(name.as_str()), extension));
         }
     }
     let mut messages = Vec::with_capacity(declared.messages.len());
     for (at, message) in declared.messages.iter().enumerate() {
-        let of_message = extensions.iter().filter(|(extendee, _)| *extendee == at);
-        let mut fields: Vec<&DeclaredField<'_>> = message.fields.iter().collect();
-        fields.extend(of_message.map(|(_, extension)| *extension));
+        let mut fields = Vec::with_capacity(message.fields.len());
+        for field in &message.fields {
+            fields.push((None, field));
+        }
+        for (extendee, name, extension) in &extensions {
+            if *extendee == at {
+                fields.push((*name, *extension));
+            }
+        }
         messages.push(context.message(message, &fields)?);
     }
     let mut methods = Vec::with_capacity(declared.methods.len());
@@ -134,16 +140,16 @@ impl Context<'_> {
     fn message(
         &self,
         message: &DeclaredMessage<'_>,
-        declared: &[&DeclaredField<'_>],
+        declared: &[(Option<&str>, &DeclaredField<'_>)],
     ) -> Result<Message, DescriptorError> {
-        let number = |at: usize| declared.get(at).map(|field| field.number);
+        let number = |at: usize| declared.get(at).map(|(_, field)| field.number);
         let places = order(declared.len(), &|left, right| number(left) < number(right));
         let mut fields: Vec<Field> = Vec::with_capacity(declared.len());
         for at in &places {
-            let Some(found) = declared.get(*at) else {
+            let Some((extension, found)) = declared.get(*at) else {
                 continue;
             };
-            let field = self.field(found, &message.full_name, message.is_map_entry)?;
+            let field = self.field(found, *extension, message)?;
             if fields
                 .last()
                 .is_some_and(|last| last.number == field.number)
@@ -163,7 +169,7 @@ impl Context<'_> {
         }
         for at in &shared {
             let found = places.get(*at).and_then(|place| declared.get(*place));
-            if let (Some(field), Some(found)) = (fields.get_mut(*at), found) {
+            if let (Some(field), Some((_, found))) = (fields.get_mut(*at), found) {
                 field.json_name = found.name.into();
             }
         }
@@ -183,17 +189,18 @@ impl Context<'_> {
     fn field(
         &self,
         declared: &DeclaredField<'_>,
-        message: &str,
-        in_map_entry: bool,
+        extension: Option<&str>,
+        message: &DeclaredMessage<'_>,
     ) -> Result<Field, DescriptorError> {
-        let invalid = || invalid(declared.file, message, declared.name);
+        let invalid = || invalid(declared.file, &message.full_name, declared.name);
         let number = u32::try_from(declared.number).map_err(|_| invalid())?;
         if number == 0 || number >= 1 << 29 || declared.name.is_empty() {
             return Err(invalid());
         }
-        let kind = self.kind(declared, in_map_entry)?.ok_or_else(invalid)?;
+        let kind = self
+            .kind(declared, message.is_map_entry)?
+            .ok_or_else(invalid)?;
         let is_map = matches!(kind, Kind::Message(at) if self.is_map_entry(at));
-        let is_extension = !declared.extendee.is_empty();
         let is_message = matches!(kind, Kind::Group(_) | Kind::Message(_));
         let shape = if is_map {
             Shape::Map
@@ -204,20 +211,17 @@ impl Context<'_> {
         } else if declared.features.has_presence
             || declared.oneof.is_some()
             || declared.label == REQUIRED
-            || is_extension
+            || extension.is_some()
             || is_message
         {
             Shape::Explicit
         } else {
             Shape::Implicit
         };
-        let json_name = if is_extension {
-            let dot = if declared.scope.is_empty() { "" } else { "." };
-            format!("[{}{dot}{}]", declared.scope, declared.name)
-        } else if declared.json_name.is_empty() {
-            camel_case(declared.name)
-        } else {
-            declared.json_name.to_owned()
+        let json_name = match (extension, declared.json_name) {
+            (Some(full_name), _) => format!("[{full_name}]"),
+            (None, "") => camel_case(declared.name),
+            (None, name) => name.to_owned(),
         };
         Ok(Field {
             number,

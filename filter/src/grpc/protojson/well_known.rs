@@ -30,7 +30,10 @@ impl<'d> Renderer<'d> {
         };
         match form {
             Some(text) => {
-                self.judge(records)?;
+                // Paths need no judging: a list of strings has one encoding.
+                if well_known != WellKnown::FieldMask {
+                    self.judge(records)?;
+                }
                 self.out.quoted(&text);
                 Ok(())
             }
@@ -47,10 +50,11 @@ impl<'d> Renderer<'d> {
             let Some((field, _)) = records.first() else {
                 continue;
             };
-            if matches!(field.shape, Shape::Explicit | Shape::Implicit) {
-                let scalar = self.singular(field, records)?;
-                self.is_exact &= field.shape != Shape::Implicit || !scalar.is_zero();
+            if !matches!(field.shape, Shape::Explicit | Shape::Implicit) {
+                return Err(Unfit);
             }
+            let scalar = self.singular(field, records)?;
+            self.is_exact &= field.shape != Shape::Implicit || !scalar.is_zero();
         }
         Ok(())
     }
@@ -173,8 +177,8 @@ fn last_bytes<'b>(records: &[Record<'_, 'b>], number: u32) -> Option<&'b [u8]> {
 /// Paths in lowerCamelCase with commas between them; `None` unless each can be read back.
 fn field_mask(records: &[Record<'_, '_>]) -> Option<String> {
     let mut mask = String::new();
-    for (at, (_, record)) in records.iter().enumerate() {
-        let Value::Bytes(path) = record.value else {
+    for (at, (field, record)) in records.iter().enumerate() {
+        let (1, Value::Bytes(path)) = (field.number, record.value) else {
             return None;
         };
         if at > 0 {
