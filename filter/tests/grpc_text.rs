@@ -99,22 +99,34 @@ fn is_same(left: &Value, right: &Value) -> bool {
     }
 }
 
-/// The one message that an exact text stands for, by their reader.
-fn read_back(name: &str, text: &MessageText) -> Vec<u8> {
+/// The one message that an exact text stands for, by their reader; `None` for an `Any` of nothing, `{}`, which it does not take.
+fn read_back(name: &str, text: &MessageText) -> Option<Vec<u8>> {
     let mut reader = serde_json::Deserializer::from_str(&text.text);
-    let message = DynamicMessage::deserialize(theirs(name), &mut reader).expect("protojson");
+    let message = match DynamicMessage::deserialize(theirs(name), &mut reader) {
+        Err(fault) if fault.to_string().starts_with("expected '@type' field") => return None,
+        message => message.expect("protojson"),
+    };
     reader.end().expect("nothing behind it");
-    canonical(&message)
+    Some(canonical(&message))
 }
 
 /// What must hold of any bytes.
-fn check(name: &str, bytes: &[u8]) -> Result<MessageText, TestCaseError> {
+fn check_bytes(name: &str, bytes: &[u8]) -> Result<MessageText, TestCaseError> {
     let ours = text(name, bytes);
     let last = ours.text.rsplit('\n').next().unwrap_or_default();
     prop_assert_eq!(last.starts_with("sha256:"), !ours.is_exact);
-    if ours.is_exact {
-        prop_assert_eq!(read_back(name, &ours), bytes, "{}", ours.text);
+    if ours.is_exact
+        && let Some(read_back) = read_back(name, &ours)
+    {
+        prop_assert_eq!(read_back, bytes, "{}", ours.text);
     }
+    Ok(ours)
+}
+
+/// What must hold of the bytes of a message of that type as well. Of what merely looks like one, readers make different things: ours
+/// shows a moment of too many nanoseconds or a path with a comma as it stands.
+fn check(name: &str, bytes: &[u8]) -> Result<MessageText, TestCaseError> {
+    let ours = check_bytes(name, bytes)?;
     let decoded = DynamicMessage::decode(theirs(name), bytes);
     if let (Some(json), Ok(decoded)) = (json_of(&ours), decoded)
         && let Some(theirs) = their_json(&decoded)
@@ -217,7 +229,7 @@ proptest! {
         let bytes = canonical(&random);
         let tampered = changed(bytes.clone(), &changes);
 
-        let (left, right) = (check(name, &bytes)?, check(name, &tampered)?);
+        let (left, right) = (check(name, &bytes)?, check_bytes(name, &tampered)?);
 
         prop_assert_eq!(left == right, bytes == tampered);
         let tree = |bytes| message_text(bytes, None, MAX_TEXT_BYTES).expect("short");
@@ -230,7 +242,7 @@ proptest! {
     fn any_bytes_have_a_text_within_its_bound(
         name in types(), bytes in proptest::collection::vec(any::<u8>(), 0..48), max in 0_usize..400,
     ) {
-        check(name, &bytes)?;
+        check_bytes(name, &bytes)?;
         for descriptor in [None, SCHEMA.ours.message(name)] {
             if let Ok(text) = message_text(&bytes, descriptor, max) {
                 prop_assert!(text.text.len() <= max);

@@ -524,7 +524,7 @@ fn told_again(release_id: Option<String>, settlement: Settlement) -> usize {
     let mut held = Held::new();
     let pending = PendingSettlement { release_id };
     let orders = settle(&held.plane, &id(A), &pending, settlement);
-    let mut told_again = 0;
+    let mut told_again = 0_usize;
     let mut errand = errands_of(&orders).remove(0);
     loop {
         let orders = held.answer(errand, Err(PlaneFault::NoAnswer));
@@ -534,7 +534,7 @@ fn told_again(release_id: Option<String>, settlement: Settlement) -> usize {
         };
         held.now = next;
         errand = errands_of(&held.poller.tick(&held.plane, next)).remove(0);
-        told_again += 1;
+        told_again = told_again.saturating_add(1);
     }
     told_again
 }
