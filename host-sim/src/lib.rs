@@ -124,6 +124,6 @@ pub use metadata::{Metadata, MetadataValue};
 pub use module::Module;
 pub use output::{GrpcCallout, HttpCallout, Output};
 pub use plugin::{FailurePolicy, Plugin};
-pub use stream::{PeerCertificate, Protocol, StreamId, StreamInfo, StreamLimits, UpstreamInfo};
+pub use stream::{Certificate, Protocol, StreamId, StreamInfo, StreamLimits, UpstreamInfo};
 pub use trace::{Difference, Entry, Trace};
 pub use worker::{UpstreamFailure, Worker};

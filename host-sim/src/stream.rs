@@ -53,7 +53,11 @@ pub struct StreamInfo {
     /// The number of the client's connection.
     pub connection_id: u64,
     /// The certificate that the client has shown, if any.
-    pub peer_certificate: Option<PeerCertificate>,
+    pub peer_certificate: Option<Certificate>,
+    /// The certificate that the listener has shown, if it speaks TLS.
+    pub local_certificate: Option<Certificate>,
+    /// The version of TLS, as in `TLSv1.3`; empty without.
+    pub tls_version: String,
     /// The server name that the client asked for in TLS; empty without.
     pub server_name: String,
     /// The cluster of the route; empty where the route has none.
@@ -75,15 +79,17 @@ pub struct UpstreamInfo {
     pub local_address: SocketAddr,
 }
 
-/// A client certificate that the listener has verified.
+/// What is told of a certificate: of a client, one that the listener has verified.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PeerCertificate {
+pub struct Certificate {
     /// The subject, in RFC 2253 form.
     pub subject: String,
     /// The first URI among the alternative names.
     pub uri_san: String,
     /// The first DNS name among the alternative names.
     pub dns_san: String,
+    /// The SHA-256 digest of the whole, in hexadecimal. It is told of clients only.
+    pub sha256_digest: String,
 }
 
 impl Default for StreamInfo {
@@ -94,6 +100,8 @@ impl Default for StreamInfo {
             protocol: Protocol::default(),
             connection_id: 1,
             peer_certificate: None,
+            local_certificate: None,
+            tls_version: String::new(),
             server_name: String::new(),
             cluster: "upstream".to_owned(),
             route: String::new(),

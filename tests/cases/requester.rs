@@ -175,6 +175,8 @@ async fn a_client_certificate_names_who_asks(host: Host) {
         ("agent-7", Some(uri), uri.to_owned()),
         ("agent-7", None, "CN=agent-7".to_owned()),
         ("agent-7", Some(long.as_str()), long[..255].to_owned()),
+        ("J\u{fc}rgen, x", None, "CN=J\\C3\\BCrgen\\, x".to_owned()),
+        ("", None, "CN=".to_owned()),
     ] {
         let client = authority.issue(common_name, uri);
         let connection = gate.http1_as(&client, scene.address(), scene.answers());

@@ -5,6 +5,7 @@
 //!
 //! `make guests` builds the modules; `GUESTS_DIR` names the folder that they are in.
 
+mod certificates;
 mod grpc_upstream;
 mod host;
 mod moments;
@@ -17,6 +18,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::binaries;
+pub use certificates::told_of;
 pub use host::Host;
 use scenario::Scenario;
 

@@ -18,21 +18,22 @@ use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ProtocolVersion;
 
 use super::driver::Driver;
 use super::h1::Io;
 use super::settings::Listener;
 use super::stats::{Gauge, Stats};
+use super::{certificate, tls};
 use crate::host::Host;
-use crate::stream::PeerCertificate;
+use crate::stream::Certificate;
 
 /// A listener as one worker thread serves it.
 pub(super) struct Server {
     pub(super) host: Host,
     pub(super) listener: Arc<Listener>,
     pub(super) driver: Rc<Driver>,
-    pub(super) tls: Option<TlsAcceptor>,
+    pub(super) tls: Option<tls::Acceptor>,
     pub(super) machine: IpAddr,
     /// Numbers the connections of the whole process.
     pub(super) connection_ids: Arc<AtomicU64>,
@@ -70,7 +71,9 @@ struct Connection {
     local: SocketAddr,
     tls: bool,
     server_name: String,
-    certificate: Option<PeerCertificate>,
+    certificate: Option<Certificate>,
+    local_certificate: Option<Certificate>,
+    tls_version: String,
 }
 
 impl Server {
@@ -105,6 +108,8 @@ impl Server {
                 tls: self.tls.is_some(),
                 server_name: String::new(),
                 certificate: None,
+                local_certificate: None,
+                tls_version: String::new(),
             };
             // Small answers should not wait for more; a system that cannot is served more slowly.
             let _slower_without = stream.set_nodelay(true);
@@ -128,7 +133,7 @@ impl Server {
             if without_tls {
                 return None;
             }
-            acceptor.accept(Rewound { read, io }).await.ok()
+            acceptor.tls.accept(Rewound { read, io }).await.ok()
         };
         // Nothing has been asked yet, so a stop need not wait for what may never end.
         let stream = tokio::select! {
@@ -140,9 +145,10 @@ impl Server {
         };
         let (_, session) = stream.get_ref();
         connection.server_name = session.server_name().unwrap_or_default().to_owned();
-        connection.certificate = session
-            .peer_certificates()
-            .map(|_| PeerCertificate::default());
+        let chain = session.peer_certificates().unwrap_or_default();
+        connection.certificate = chain.first().map(|shown| certificate::read(shown));
+        connection.local_certificate = Some(acceptor.own.clone());
+        connection.tls_version = session.protocol_version().map(version).unwrap_or_default();
         self.serve_plain(Box::new(stream), connection).await;
     }
 
@@ -165,6 +171,15 @@ impl Server {
         } else if !read.is_empty() {
             self.serve_h1(io, read, connection).await;
         }
+    }
+}
+
+/// A version of TLS in the words of Envoy's library.
+fn version(version: ProtocolVersion) -> String {
+    // There are only these two with this library.
+    match version == ProtocolVersion::TLSv1_2 {
+        true => "TLSv1.2".to_owned(),
+        false => "TLSv1.3".to_owned(),
     }
 }
 

@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 use tokio::task::LocalSet;
-use tokio_rustls::TlsAcceptor;
 
 use super::cluster::Clusters;
 use super::downstream::{Server, ServerStats};
@@ -38,7 +37,7 @@ pub(super) struct Served {
     pub(super) address: SocketAddr,
     socket: TcpListener,
     plugin: Arc<Plugin>,
-    tls: Option<TlsAcceptor>,
+    tls: Option<tls::Acceptor>,
     connection_ids: Arc<AtomicU64>,
 }
 
@@ -185,7 +184,7 @@ type Assigned = (
     Option<TcpListener>,
     Arc<Listener>,
     Arc<Plugin>,
-    Option<TlsAcceptor>,
+    Option<tls::Acceptor>,
     Arc<AtomicU64>,
 );
 

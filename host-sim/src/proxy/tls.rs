@@ -16,7 +16,9 @@ use tokio_rustls::rustls::{
 };
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
+use super::certificate;
 use super::settings::{ListenerTls, UpstreamProtocol, UpstreamTls};
+use crate::stream::Certificate;
 
 /// What is wrong with certificates or keys.
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +38,15 @@ pub enum TlsFault {
     Unusable(#[from] Error),
 }
 
-pub(super) fn acceptor(tls: &ListenerTls) -> Result<TlsAcceptor, TlsFault> {
+/// Shakes hands with clients.
+#[derive(Clone)]
+pub(super) struct Acceptor {
+    pub(super) tls: TlsAcceptor,
+    /// The listener's own certificate.
+    pub(super) own: Certificate,
+}
+
+pub(super) fn acceptor(tls: &ListenerTls) -> Result<Acceptor, TlsFault> {
     let chain = certificates(
         &tls.certificate_chain_pem,
         "the certificate chain of the listener",
@@ -55,9 +65,13 @@ pub(super) fn acceptor(tls: &ListenerTls) -> Result<TlsAcceptor, TlsFault> {
                 .with_client_cert_verifier(verifier.map_err(|_| TlsFault::NoCertificate { place })?)
         }
     };
+    let own = chain.first().map(|own| certificate::read(own));
     let mut config = builder.with_single_cert(chain, key)?;
     config.alpn_protocols = vec![HTTP2.to_vec(), HTTP1.to_vec()];
-    Ok(TlsAcceptor::from(Arc::new(config)))
+    Ok(Acceptor {
+        tls: TlsAcceptor::from(Arc::new(config)),
+        own: own.unwrap_or_default(),
+    })
 }
 
 pub(super) fn connector(

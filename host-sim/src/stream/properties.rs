@@ -215,6 +215,7 @@ fn status(headers: &HeaderMap) -> Option<u64> {
 
 fn of_connection(info: &StreamInfo, parts: &[&str]) -> Option<Vec<u8>> {
     let certificate = info.peer_certificate.as_ref();
+    let local = info.local_certificate.as_ref();
     match parts {
         ["source", "address"] => Some(info.source.to_string().into_bytes()),
         ["source", "port"] => Some(number(info.source.port().into())),
@@ -223,11 +224,30 @@ fn of_connection(info: &StreamInfo, parts: &[&str]) -> Option<Vec<u8>> {
         ["connection", "id"] | ["connection_id"] => Some(number(info.connection_id)),
         ["connection", "requested_server_name"] => Some(info.server_name.clone().into_bytes()),
         ["connection", "mtls"] => Some(vec![u8::from(certificate.is_some())]),
-        ["connection", "subject_peer_certificate"] => filled(&certificate?.subject),
+        // With TLS these are there, and empty where nobody shows a certificate or one without a subject.
+        ["connection", "subject_peer_certificate"] => {
+            of_tls(info, certificate.map(|shown| &shown.subject))
+        }
         ["connection", "uri_san_peer_certificate"] => filled(&certificate?.uri_san),
         ["connection", "dns_san_peer_certificate"] => filled(&certificate?.dns_san),
+        ["connection", "sha256_peer_certificate_digest"] => filled(&certificate?.sha256_digest),
+        ["connection", "subject_local_certificate"] => {
+            of_tls(info, local.map(|shown| &shown.subject))
+        }
+        ["connection", "uri_san_local_certificate"] => filled(&local?.uri_san),
+        ["connection", "dns_san_local_certificate"] => filled(&local?.dns_san),
+        ["connection", "tls_version"] => filled(&info.tls_version),
         _ => None,
     }
+}
+
+/// Something of a certificate that is a text with any connection over TLS.
+fn of_tls(info: &StreamInfo, text: Option<&String>) -> Option<Vec<u8>> {
+    let tls = text.is_some() || !info.tls_version.is_empty();
+    tls.then(|| {
+        text.map(|text| text.clone().into_bytes())
+            .unwrap_or_default()
+    })
 }
 
 fn of_configuration(info: &StreamInfo, name: &str) -> Option<Vec<u8>> {

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use host_sim::sim::{Request, Response, Sim};
-use host_sim::{Metadata, MetadataValue, PeerCertificate, Plugin, Protocol, StreamInfo};
+use host_sim::{Certificate, Metadata, MetadataValue, Plugin, Protocol, StreamInfo};
 
 use crate::guest::{Guest, ask, for_context, get, property, property_number, text, tick};
 use crate::scene::{STREAM_CALLBACKS, assert_lines, built, ok, said, said_since, start};
@@ -188,11 +188,17 @@ fn what_belongs_to_the_connection_is_there_for_each_stream() {
         destination: address("10.0.0.1:443"),
         protocol: Protocol::Http2,
         connection_id: 77,
-        peer_certificate: Some(PeerCertificate {
+        peer_certificate: Some(Certificate {
             subject: "CN=client".to_owned(),
             uri_san: "spiffe://team/client".to_owned(),
             dns_san: String::new(),
+            sha256_digest: "1f".repeat(32),
         }),
+        local_certificate: Some(Certificate {
+            subject: "CN=gate".to_owned(),
+            ..Certificate::default()
+        }),
+        tls_version: "TLSv1.3".to_owned(),
         server_name: "api.example".to_owned(),
         cluster: "orders".to_owned(),
         route: "main".to_owned(),
@@ -210,6 +216,12 @@ fn what_belongs_to_the_connection_is_there_for_each_stream() {
             "connection.uri_san_peer_certificate",
             "0 spiffe://team/client",
         ),
+        (
+            "connection.sha256_peer_certificate_digest",
+            "0 1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f",
+        ),
+        ("connection.subject_local_certificate", "0 CN=gate"),
+        ("connection.tls_version", "0 TLSv1.3"),
         ("xds.cluster_name", "0 orders"),
         ("xds.route_name", "0 main"),
         ("xds.virtual_host_name", "0 shop"),

@@ -1,19 +1,21 @@
 //! TLS towards the gate: a certificate that is made for one case, and clients that trust it and nothing else. With an
 //! [`Authority`] the clients show certificates, too.
 
+pub mod subject;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, CertifiedKey, DistinguishedName, DnType,
-    IsCa, KeyPair, SanType,
+    IsCa, KeyPair, SanType, SigningKey,
 };
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::{PrivatePkcs8KeyDer, ServerName};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::h2::H2Connection;
@@ -82,9 +84,9 @@ impl Identity {
             .with_root_certificates(roots);
         let mut config = match client {
             None => config.with_no_client_auth(),
-            Some(ClientCertificate(client)) => {
-                let chain = vec![client.cert.der().clone()];
-                let key = PrivatePkcs8KeyDer::from(client.signing_key.serialize_der());
+            Some(ClientCertificate { certificate, key }) => {
+                let chain = vec![certificate.clone()];
+                let key = PrivatePkcs8KeyDer::from(key.serialize_der());
                 let config = config.with_client_auth_cert(chain, key.into());
                 config.expect("a key that fits")
             }
@@ -129,7 +131,10 @@ impl Identity {
 pub struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 /// What a client shows.
-pub struct ClientCertificate(CertifiedKey<KeyPair>);
+pub struct ClientCertificate {
+    certificate: CertificateDer<'static>,
+    key: KeyPair,
+}
 
 impl Authority {
     /// Makes an authority that nobody else knows.
@@ -145,17 +150,36 @@ impl Authority {
     pub fn issue(&self, common_name: &str, uri: Option<&str>) -> ClientCertificate {
         let mut params = CertificateParams::default();
         params.distinguished_name = named(common_name);
-        let names = uri.into_iter();
-        params.subject_alt_names = names
-            .map(|uri| SanType::URI(uri.try_into().expect("a URI in ASCII")))
-            .collect();
+        params.subject_alt_names = uri.into_iter().map(uri_name).collect();
         let key = KeyPair::generate().expect("a key");
         let certificate = params.signed_by(&key, &self.0);
-        ClientCertificate(CertifiedKey {
-            cert: certificate.expect("a certificate"),
-            signing_key: key,
-        })
+        let certificate = certificate.expect("a certificate").der().clone();
+        ClientCertificate { certificate, key }
     }
+
+    /// Issues a certificate to `subject`, which is DER, with these alternative names.
+    pub fn issue_to(&self, subject: &[u8], alternative_names: &[SanType]) -> ClientCertificate {
+        let mut params = CertificateParams::default();
+        params.subject_alt_names = alternative_names.to_vec();
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.signed_by(&key, &self.0).expect("a certificate");
+        let sign = |bytes: &[u8]| self.0.key().sign(bytes).expect("a signature");
+        let certificate = subject::with_subject(certificate.der(), subject, sign);
+        ClientCertificate {
+            certificate: certificate.into(),
+            key,
+        }
+    }
+}
+
+/// A URI as an alternative name.
+pub fn uri_name(uri: &str) -> SanType {
+    SanType::URI(uri.try_into().expect("a URI in ASCII"))
+}
+
+/// A DNS name as an alternative name.
+pub fn dns_name(name: &str) -> SanType {
+    SanType::DnsName(name.try_into().expect("a name in ASCII"))
 }
 
 fn named(common_name: &str) -> DistinguishedName {

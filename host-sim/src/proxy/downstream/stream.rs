@@ -68,6 +68,8 @@ impl Server {
             protocol,
             connection_id: connection.id,
             peer_certificate: connection.certificate.clone(),
+            local_certificate: connection.local_certificate.clone(),
+            tls_version: connection.tls_version.clone(),
             server_name: connection.server_name.clone(),
             cluster: route.and_then(cluster_of).unwrap_or_default().to_owned(),
             route: route.map(|route| route.name.clone()).unwrap_or_default(),
