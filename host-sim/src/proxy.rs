@@ -35,7 +35,7 @@
 //!                 request_headers_to_remove: Vec::new(),
 //!             }],
 //!         }],
-//!         access_log: false,
+//!         access_log: None,
 //!     }],
 //!     clusters: vec![Cluster::new("service", ["127.0.0.1:9000".to_owned()])],
 //!     admin: None,
@@ -74,9 +74,10 @@
 //! | an HTTP/2 request that is reset before the filter | no context is made for it | Envoy makes one for `proxy_on_log`, as both do over HTTP/1.1 |
 //! | a request whose body or trailers are refused while the filter has it | to the filter its client has left | Envoy shows the filter its own 400 or 431 |
 //! | bytes on a TLS port that are neither TLS nor the begin of a usual HTTP/1.1 request | the alert `decode_error` | Envoy's library sends `protocol_version` |
-//! | the access log | one form for all, at log level `info` | the format of the configuration is checked and not followed |
+//! | the access log | with the operators of [`AccessLogFormat`] | others are refused when the configuration is read |
 //! | health checks, retries, circuit breakers | none | nothing sends twice, so one decision stays one send |
 
+mod access_log;
 mod admin;
 mod callout;
 mod certificate;
@@ -106,6 +107,7 @@ use crate::host::{ClusterHealth, Host, LogLine, locked};
 use crate::module::Module;
 use crate::plugin::Plugin;
 
+pub use access_log::{AccessLogFormat, FormatFault};
 pub use settings::{
     Cluster, EscapedSlashes, HttpOptions, Listener, ListenerTls, Route, RouteAction, RouteMatcher,
     Settings, Underscores, UpstreamProtocol, UpstreamTls, VirtualHost,
@@ -316,7 +318,7 @@ fn empty_plugin() -> Result<Plugin, LoadError> {
     Module::from_bytes("no filter", module).map(Plugin::new)
 }
 
-/// Writes a line about a request that is over.
+/// Writes what the access log has to say of a request that is over.
 fn access_line(host: &Host, message: String) {
     host.0.log(&LogLine {
         level: LogLevel::Info,

@@ -240,6 +240,8 @@ pub(crate) struct Stream {
     /// When the whole request had gone out, and how long the whole answer then took.
     pub(crate) sent_at: Option<Moment>,
     pub(crate) backend_latency: Option<Duration>,
+    /// How often the request went to an upstream.
+    pub(crate) attempts: u64,
     /// The connection to the upstream, once there is one.
     pub(crate) upstream: Option<UpstreamInfo>,
     /// `response.code`: of what is being answered, in the end of what was.

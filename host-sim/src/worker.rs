@@ -52,7 +52,13 @@ pub struct Worker {
     prepared: Option<(StreamId, Option<LocalReply>)>,
     /// The 413 for a body that the filter sees one more time.
     too_large: Option<LocalReply>,
+    /// Is shown each stream that is over, with the time that it took.
+    #[cfg(feature = "proxy")]
+    at_end: Option<AtEnd>,
 }
+
+#[cfg(feature = "proxy")]
+type AtEnd = Box<dyn Fn(&Stream, std::time::Duration)>;
 
 /// Why an upstream gives no answer, or no whole one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,9 +111,17 @@ impl Worker {
             recording,
             prepared: None,
             too_large: None,
+            #[cfg(feature = "proxy")]
+            at_end: None,
         };
         worker.run_deferred();
         Ok(worker)
+    }
+
+    /// Shows `at_end` each stream that is over, behind the guest's own log, with the time that it took.
+    #[cfg(feature = "proxy")]
+    pub(crate) fn at_end(&mut self, at_end: impl Fn(&Stream, std::time::Duration) + 'static) {
+        self.at_end = Some(Box::new(at_end));
     }
 
     /// The next thing to do outside, if there is one.
@@ -166,6 +180,7 @@ impl Worker {
             over: false,
             sent_at: None,
             backend_latency: None,
+            attempts: 0,
             upstream: None,
             code: None,
             details: None,
@@ -198,6 +213,14 @@ impl Worker {
                 .get_or_insert_with(|| "downstream_remote_disconnect".to_owned());
         }
         self.finish(id);
+    }
+
+    /// The router has made these of the request's headers. They are what logs show from now on.
+    #[cfg(feature = "proxy")]
+    pub(crate) fn request_routed(&mut self, id: StreamId, headers: HeaderMap) {
+        if let Some(stream) = self.live(id) {
+            stream.request.headers = Some(headers);
+        }
     }
 
     /// The request goes to the upstream on this connection.
@@ -245,7 +268,8 @@ impl Worker {
     /// The route leads to no upstream: the host answers itself, as Envoy's router does. `details` is what `response.code_details`
     /// shows.
     pub fn answer_locally(&mut self, id: StreamId, status: u16, body: &str, details: &str) {
-        if self.awaits_upstream(id).is_some() {
+        if let Some(stream) = self.awaits_upstream(id) {
+            stream.attempts = 0;
             self.reply(id, LocalReply::of_envoy(status.into(), body, details));
         }
     }
@@ -391,6 +415,10 @@ impl Worker {
         }
         if let Some(context) = context {
             self.delete_stream_context(id, context);
+        }
+        #[cfg(feature = "proxy")]
+        if let (Some(at_end), Some(stream)) = (&self.at_end, self.vm.state().streams.get(&id)) {
+            at_end(stream, self.host.clock().now().since(stream.started));
         }
         self.vm.state_mut().streams.remove(&id);
         self.send(Output::Ended(id));

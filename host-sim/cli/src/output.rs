@@ -15,6 +15,13 @@ pub fn data(line: impl Display) {
     let _ = writeln!(io::stdout().lock(), "{line}");
 }
 
+/// Prints data to stdout as it is, in one piece and at once.
+pub fn raw(text: &str) {
+    let mut out = io::stdout().lock();
+    let _ = out.write_all(text.as_bytes());
+    let _ = out.flush();
+}
+
 /// Tells on stderr what is going on.
 pub fn progress(line: impl Display) {
     let _ = writeln!(io::stderr().lock(), "{line}");

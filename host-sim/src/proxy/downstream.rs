@@ -25,12 +25,10 @@ use super::h1::Io;
 use super::settings::Listener;
 use super::stats::{Gauge, Stats};
 use super::{certificate, tls};
-use crate::host::Host;
 use crate::stream::Certificate;
 
 /// A listener as one worker thread serves it.
 pub(super) struct Server {
-    pub(super) host: Host,
     pub(super) listener: Arc<Listener>,
     pub(super) driver: Rc<Driver>,
     pub(super) tls: Option<tls::Acceptor>,

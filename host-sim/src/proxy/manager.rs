@@ -371,6 +371,15 @@ pub(super) fn date(time: SystemTime) -> String {
     format!("{weekday}, {day:02} {month} {year} {hour:02}:{minute:02}:{second:02} GMT")
 }
 
+/// A date as ISO 8601 has it, to the second and without its zone, which is UTC.
+pub(super) fn iso_date(time: SystemTime) -> String {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH);
+    let seconds = since.unwrap_or_default().as_secs();
+    let (year, month, day) = civil(seconds / 86_400);
+    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")
+}
+
 /// Year, month and day of a day counted from 1970. The method is Howard Hinnant's `civil_from_days`.
 pub(super) fn civil(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;

@@ -6,6 +6,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use super::access_log::AccessLogFormat;
 use crate::metadata::Metadata;
 use crate::plugin::Plugin;
 use crate::stream::StreamLimits;
@@ -42,9 +43,9 @@ pub struct Listener {
     pub http: HttpOptions,
     /// Who serves which `:authority`. Without one that does, the answer is 404.
     pub virtual_hosts: Vec<VirtualHost>,
-    /// Whether a line is logged for each request, as a [`LogLine`](crate::LogLine) of the host at level info with the prefix `access`.
-    /// It names the path without its query, since queries carry credentials.
-    pub access_log: bool,
+    /// What is logged of each request, as a [`LogLine`](crate::LogLine) of the host at level info with the prefix `access`. Its message
+    /// ends with a line break only where the format does. `None` = nothing.
+    pub access_log: Option<AccessLogFormat>,
 }
 
 /// What a listener shows its clients, and what it wants to see of them.

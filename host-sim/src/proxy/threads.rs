@@ -12,12 +12,13 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 use tokio::task::LocalSet;
 
+use super::access_log::Ended;
 use super::cluster::Clusters;
 use super::downstream::{Server, ServerStats};
 use super::driver::Driver;
 use super::settings::{self, Listener};
 use super::stats::Stats;
-use super::{StartError, bind, empty_plugin, manager, tls};
+use super::{StartError, access_line, bind, empty_plugin, manager, tls};
 use crate::host::Host;
 use crate::plugin::Plugin;
 use crate::worker::Worker;
@@ -199,14 +200,19 @@ fn serve(common: &Common, listeners: Vec<Assigned>) -> Result<Vec<Rc<Server>>, S
     let mut servers = Vec::new();
     for (socket, listener, plugin, tls, connection_ids) in listeners {
         let worker = Worker::start(&common.host, &plugin, listener.limits);
-        let worker = worker.map_err(|source| StartError::PluginRefused {
+        let mut worker = worker.map_err(|source| StartError::PluginRefused {
             listener: listener.name.clone(),
             source: Box::new(source),
         })?;
+        if let Some(format) = listener.access_log.clone() {
+            let host = common.host.clone();
+            worker.at_end(move |stream, duration| {
+                access_line(&host, format.line(Ended { stream, duration }));
+            });
+        }
         let driver = Driver::new(&common.host, worker, clusters.clone());
         driver.start();
         let server = Rc::new(Server {
-            host: common.host.clone(),
             stats: ServerStats::new(&common.stats, &listener.stat_prefix),
             listener,
             driver,

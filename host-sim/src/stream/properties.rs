@@ -200,7 +200,7 @@ fn of_response(stream: &Stream, name: &str) -> Option<Vec<u8>> {
 fn of_upstream(stream: &Stream, name: &str) -> Option<Vec<u8>> {
     let upstream = stream.upstream.as_ref();
     match name {
-        "request_attempt_count" => Some(number(u64::from(stream.request.headers_continued))),
+        "request_attempt_count" => Some(number(stream.attempts)),
         "transport_failure_reason" => upstream.map(|_| Vec::new()),
         "address" => Some(upstream?.address.to_string().into_bytes()),
         "port" => Some(number(upstream?.address.port().into())),

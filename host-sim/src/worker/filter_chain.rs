@@ -413,6 +413,9 @@ impl Worker {
         };
         let timeout = stream.limits.route_timeout;
         let closes = stream.closes_connection;
+        if direction == Direction::Request {
+            stream.attempts = 1;
+        }
         let half = stream.half_mut(direction);
         half.sent_complete = end_stream;
         let headers = half.headers.get_or_insert_default();

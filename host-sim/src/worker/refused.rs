@@ -34,6 +34,9 @@ impl Worker {
                 stream.flags |= flags::DOWNSTREAM_PROTOCOL_ERROR;
             }
             stream.request.headers = refused.request;
+            let length = refused.response.text("content-length");
+            let length = length.and_then(|length| length.parse().ok());
+            stream.response.sent_bytes = length.unwrap_or_default();
             stream.response.headers = Some(refused.response);
         }
         self.finish(id);

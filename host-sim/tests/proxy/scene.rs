@@ -189,7 +189,7 @@ pub fn settings(upstream: SocketAddr, plugin: Option<Plugin>) -> Settings {
                 request_headers_to_remove: Vec::new(),
             }],
         }],
-        access_log: false,
+        access_log: None,
     };
     Settings {
         workers: 2,

@@ -63,7 +63,7 @@ pub(super) async fn run(arguments: &ProxyArguments) -> Result<(), Failure> {
 fn host(levels: Levels) -> Host {
     let host = Host::real(move |line| {
         if log::is_access(line) {
-            output::data(&line.message);
+            output::raw(&line.message);
         } else if let Some(text) = levels.wasm_line(line, OffsetDateTime::now_utc()) {
             output::log(&text);
         }

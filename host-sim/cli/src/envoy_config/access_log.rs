@@ -1,12 +1,14 @@
-//! The access log. The simulator writes one form of it, which never shows a query.
+//! The access log: to stdout, in a format whose operators the simulator knows.
+
+use host_sim::proxy::AccessLogFormat;
 
 use super::node::Node;
-use super::refusal::{Refusal, SAME_AS_SHIPPED};
+use super::refusal::Refusal;
 
-/// Whether a line is to be written for each request.
-pub(super) fn read(node: &Node<'_>) -> Result<bool, Refusal> {
+/// What is to be written of each request; `None` = nothing.
+pub(super) fn read(node: &Node<'_>) -> Result<Option<AccessLogFormat>, Refusal> {
     if node.list()?.is_empty() {
-        return Ok(false);
+        return Ok(None);
     }
     let mut log = node.only("access log")?.message()?;
     log.text("name")?;
@@ -18,15 +20,15 @@ pub(super) fn read(node: &Node<'_>) -> Result<bool, Refusal> {
     format.end()?;
     let text = source.required("inline_string")?;
     source.end()?;
-    if text.text()? == FORMAT {
-        return Ok(true);
-    }
-    Err(text.refuse(
-        format!("only the text {FORMAT:?}"),
-        format!("{SAME_AS_SHIPPED}, or leave the access log out"),
-    ))
+    let format = AccessLogFormat::parse(text.text()?).map_err(|fault| {
+        Refusal::new(
+            text.pointer(),
+            fault.to_string(),
+            fault.understood(),
+            "write it as in envoy/envoy.yaml, leave the operator out, or run this file on Envoy",
+        )
+    });
+    format.map(Some)
 }
 
 const STDOUT: &str = "envoy.extensions.access_loggers.stream.v3.StdoutAccessLog";
-/// The form of envoy/envoy.yaml.
-pub(super) const FORMAT: &str = "%START_TIME% %DOWNSTREAM_REMOTE_ADDRESS% %REQ(:METHOD)% %PATH(NQ:PATH)% %PROTOCOL% %RESPONSE_CODE% %RESPONSE_CODE_DETAILS% attempts=%UPSTREAM_REQUEST_ATTEMPT_COUNT% %DURATION%ms hoop=%FILTER_STATE(wasm.hoop_outcome:PLAIN)% rule=%FILTER_STATE(wasm.hoop_rule:PLAIN)% approval=%FILTER_STATE(wasm.hoop_approval_id:PLAIN)%\n";

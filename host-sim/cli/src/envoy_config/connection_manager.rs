@@ -1,7 +1,9 @@
 //! `HttpConnectionManager`: protocol options, times, and the chain of the filter and the router.
 
 use host_sim::StreamLimits;
-use host_sim::proxy::{Cluster, EscapedSlashes, HttpOptions, Underscores, VirtualHost};
+use host_sim::proxy::{
+    AccessLogFormat, Cluster, EscapedSlashes, HttpOptions, Underscores, VirtualHost,
+};
 
 use super::access_log;
 use super::node::{Message, Node};
@@ -14,7 +16,7 @@ pub(super) struct ConnectionManager {
     pub(super) stat_prefix: String,
     pub(super) limits: StreamLimits,
     pub(super) http: HttpOptions,
-    pub(super) access_log: bool,
+    pub(super) access_log: Option<AccessLogFormat>,
     pub(super) plugin: Option<PluginConfig>,
     pub(super) virtual_hosts: Vec<VirtualHost>,
 }
@@ -39,7 +41,7 @@ pub(super) fn read(
         stat_prefix,
         limits,
         http,
-        access_log: access_log.unwrap_or_default(),
+        access_log: access_log.flatten(),
         plugin,
         virtual_hosts,
     })

@@ -88,8 +88,5 @@ pub(super) fn listed<'w>(words: impl IntoIterator<Item = &'w str>) -> String {
 pub(super) const LEAVE_OUT: &str =
     "leave it out where your test does not depend on it, or run this file on Envoy";
 
-/// The remedy where one form is understood.
-pub(super) const SAME_AS_SHIPPED: &str = "write it as in envoy/envoy.yaml";
-
 const SHOWN_CHARACTERS: usize = 120;
 const SHOWN_ITEMS: usize = 4;

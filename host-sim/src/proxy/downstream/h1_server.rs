@@ -8,7 +8,6 @@ use std::time::{Duration, SystemTime};
 use bytes::{Bytes, BytesMut};
 use tokio::io::AsyncWriteExt;
 
-use super::stream::AccessLine;
 use super::{Connection, FOR_EVER, Server};
 use crate::abi::Direction;
 use crate::header_map::HeaderMap;
@@ -232,7 +231,6 @@ impl Server {
             request.framing,
             Framing::Empty | Framing::Length(0)
         ));
-        let line = AccessLine::of(self, connection, Protocol::Http11, &request.headers);
         let (id, lanes) = self.open(
             connection,
             Protocol::Http11,
@@ -259,9 +257,6 @@ impl Server {
                 left = &mut asking => Err(left),
             }
         };
-        if let Some(line) = line {
-            line.write(&self.host, status.get());
-        }
         match ended {
             Ok(ended) => {
                 if ended == Ended::Broken {

@@ -9,7 +9,6 @@ use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream};
 
-use super::stream::AccessLine;
 use super::{Connection, Rewound, Server};
 use crate::abi::Direction;
 use crate::header_map::HeaderMap;
@@ -92,7 +91,6 @@ impl Server {
         }
         let complete = Cell::new(body.is_end_stream());
         let status = Cell::new(0);
-        let line = AccessLine::of(&self, &connection, Protocol::Http2, &headers);
         let (id, lanes) = self.open(&connection, Protocol::Http2, headers, complete.get());
         let stream = Http2Stream {
             server: &self,
@@ -110,9 +108,6 @@ impl Server {
                 () = &mut asking => None,
             }
         };
-        if let Some(line) = line {
-            line.write(&self.host, status.get());
-        }
         if answered.is_none() {
             self.driver.tell(|worker| worker.client_gone(id));
         }

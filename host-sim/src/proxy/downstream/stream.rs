@@ -1,15 +1,12 @@
 //! What streams of both protocols share: they are opened on the worker, and their requests are routed once the filter lets them.
 
 use std::rc::Rc;
-use std::time::Instant;
 
 use bytes::Bytes;
 
 use super::{Connection, Server};
 use crate::abi::Direction;
 use crate::header_map::HeaderMap;
-use crate::host::Host;
-use crate::proxy::access_line;
 use crate::proxy::cluster::{Answer, Cluster};
 use crate::proxy::driver::{Driver, Lanes};
 use crate::proxy::lane::Order;
@@ -117,8 +114,8 @@ impl Server {
     }
 
     fn log_refused(&self, refused: RefusedRequest) {
-        // Without a filter nobody logs.
-        if self.listener.plugin.is_some() {
+        // Without a filter and an access log, nobody logs.
+        if self.listener.plugin.is_some() || self.listener.access_log.is_some() {
             self.driver.tell(|worker| worker.refused(refused));
         }
     }
@@ -191,6 +188,8 @@ impl Server {
             return None;
         };
         manager::to_upstream(&mut headers, &self.listener, route);
+        self.driver
+            .tell(|worker| worker.request_routed(id, headers.clone()));
         Some(Routed {
             cluster,
             headers,
@@ -245,38 +244,5 @@ impl Answer for ToWorker<'_> {
         self.driver
             .room(self.id, Direction::Response, self.lanes)
             .await;
-    }
-}
-
-/// What is written about a request once it is over: the path without its query, since queries carry credentials.
-pub(super) struct AccessLine {
-    text: String,
-    start: Instant,
-}
-
-impl AccessLine {
-    /// `None` where the listener writes none.
-    pub(super) fn of(
-        server: &Server,
-        connection: &Connection,
-        protocol: Protocol,
-        headers: &HeaderMap,
-    ) -> Option<AccessLine> {
-        let text =
-            |name: &str| String::from_utf8_lossy(headers.first(name).unwrap_or(b"-")).into_owned();
-        let path = text(":path");
-        let path = path.split('?').next().unwrap_or_default();
-        let (peer, method) = (connection.peer, text(":method"));
-        let text = format!("{peer} {method} {path} {}", protocol.name());
-        server.listener.access_log.then(|| AccessLine {
-            text,
-            start: Instant::now(),
-        })
-    }
-
-    /// `status` is 0 where there was no answer.
-    pub(super) fn write(self, host: &Host, status: u16) {
-        let milliseconds = self.start.elapsed().as_millis();
-        access_line(host, format!("{} {status} {milliseconds}ms", self.text));
     }
 }

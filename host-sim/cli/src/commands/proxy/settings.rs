@@ -190,7 +190,7 @@ fn one_filter(arguments: &FilterArguments) -> Result<EnvoyConfig, Failure> {
             request_headers_to_remove: Vec::new(),
             routes: vec![all],
         }],
-        access_log: false,
+        access_log: None,
     };
     let plugin = Some(plugin(arguments, wasm)?);
     Ok(EnvoyConfig {

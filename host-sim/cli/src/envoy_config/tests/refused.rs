@@ -413,19 +413,39 @@ fn a_long_text_is_shown_by_its_start() {
 }
 
 #[test]
-fn err_access_log_in_another_form() {
+fn err_access_log_with_what_is_not_understood() {
     let format = "MANAGER/access_log/0/typed_config/log_format/text_format_source/inline_string";
-    let shipped_format = access_log::FORMAT;
+    let hint = "write it as in envoy/envoy.yaml, leave the operator out, or run this file on Envoy";
     check_refusals(
         &shipped(),
-        &[(
-            format,
-            json!("%REQ(:PATH)%\n"),
-            &format!(
-                "{format}: found \"%REQ(:PATH)%\\n\", understood: only the text {shipped_format:?}; hint: write it as in \
-             envoy/envoy.yaml, or leave the access log out"
+        &[
+            (
+                format,
+                json!("%REQ(:PATH)% %RESPONSE_FLAGS%\n"),
+                &format!(
+                    "{format}: found the operator `RESPONSE_FLAGS` at byte 13, understood: `BYTES_RECEIVED`, `BYTES_SENT`, \
+                     `DOWNSTREAM_REMOTE_ADDRESS`, `DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT`, `DURATION`, `FILTER_STATE`, `PATH`, \
+                     `PROTOCOL`, `REQ`, `RESP`, `RESPONSE_CODE`, `RESPONSE_CODE_DETAILS`, `START_TIME`, \
+                     `UPSTREAM_REQUEST_ATTEMPT_COUNT`; hint: {hint}"
+                ),
             ),
-        )],
+            (
+                format,
+                json!("%PATH(QN)%"),
+                &format!(
+                    "{format}: found `%PATH(QN)` at byte 0 with something that it does not take, understood: \
+                     `%PATH(WQ|NQ:PATH|ORIG|ORIG_OR_PATH):LENGTH%`; hint: {hint}"
+                ),
+            ),
+            (
+                format,
+                json!("100%\n"),
+                &format!(
+                    "{format}: found `%` at byte 3, which starts no operator, understood: `%NAME%`, `%NAME(ARGUMENTS)%` or \
+                     `%NAME(ARGUMENTS):LENGTH%`, and `%%` for the sign itself; hint: {hint}"
+                ),
+            ),
+        ],
     );
 }
 

@@ -27,7 +27,7 @@ fn the_shipped_file_is_understood_whole() {
     assert_eq!(listener.stat_prefix, "billing_api");
     let host = &listener.virtual_hosts[0];
     assert_eq!((host.name.as_str(), host.domains.len()), ("billing", 1));
-    assert!(listener.access_log);
+    assert!(listener.access_log.is_some());
     assert_eq!(listener.limits.buffer_limit_bytes, 1_048_576);
     assert_eq!(
         listener.limits.idle_timeout,
@@ -141,7 +141,11 @@ fn ok_settings_of_the_connection_manager() {
     ]);
     let config = accepted(&document);
     let listener = &config.listeners[0].listener;
-    assert!(listener.http.normalize_path && listener.http.enable_trailers && !listener.access_log);
+    assert!(
+        listener.http.normalize_path
+            && listener.http.enable_trailers
+            && listener.access_log.is_none()
+    );
     assert_eq!(
         listener.http.escaped_slashes,
         EscapedSlashes::UnescapeAndForward
