@@ -17,6 +17,7 @@ const ID: &str = "0f1e2d3c-4b5a-4697-8897-a6b5c4d3e2f1";
 on_both_hosts! {
     the_access_log_names_the_decision_its_rule_and_the_approval,
     every_operator_prints_what_a_request_has,
+    behind_a_trusted_proxy_the_client_is_the_last_of_the_chain,
 }
 
 async fn the_access_log_names_the_decision_its_rule_and_the_approval(host: Host) {
@@ -107,10 +108,7 @@ async fn every_operator_prints_what_a_request_has(host: Host) {
             {"name": "no-admin", "match": {"paths": ["/admin/**"]}, "action": "deny"},
         ])))
         .edit(|document| {
-            let manager = "/static_resources/listeners/0/filter_chains/0/filters/0/typed_config";
-            let manager = document.pointer_mut(manager).expect("the manager");
-            let source = manager.pointer_mut("/access_log/0/typed_config/log_format/text_format_source");
-            source.expect("the format")["inline_string"] = FORMAT.into();
+            let manager = with_format(document, FORMAT);
             let routes = manager.pointer_mut("/route_config/virtual_hosts/0/routes");
             let routes = routes.and_then(Value::as_array_mut).expect("the routes");
             let direct = json!({"match": {"path": "/direct"}, "direct_response": {"status": 418, "body": {"inline_string": "tea"}}});
@@ -151,11 +149,7 @@ async fn every_operator_prints_what_a_request_has(host: Host) {
     .await;
     drop(leaving);
     let lines = wait::until("every request has a line", async || {
-        let log = scene.proxy.log();
-        let lines = log
-            .lines()
-            .filter_map(|line| line.strip_prefix("LINE 100% "));
-        let lines: Vec<String> = lines.map(str::to_owned).collect();
+        let lines = lines(&scene);
         (lines.len() == calls.len() + 3).then_some(lines)
     })
     .await;
@@ -175,6 +169,48 @@ async fn every_operator_prints_what_a_request_has(host: Host) {
          [text/plain] envoy 127.0.0.1 - [-] [-]|".to_owned(),
         "GET [-] [/leaves] [/leave] [-] HTTP/1.1 0 [downstream_remote_disconnect] 1 in=0 out=0 [-] - 127.0.0.1 - [-] [-]|".to_owned(),
     ];
+    let expected = expected.map(|line| format!("100% {line}"));
     assert_eq!(lines, expected);
     scene.finish(8).await;
+}
+
+async fn behind_a_trusted_proxy_the_client_is_the_last_of_the_chain(host: Host) {
+    let format = "LINE %DOWNSTREAM_REMOTE_ADDRESS% %DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%\n";
+    let edit = |document: &mut Value| {
+        with_format(document, format)["use_remote_address"] = false.into();
+    };
+    let scene = Scene::lying(host).edit(edit).start().await;
+    for (chain, expected) in [
+        ("198.51.100.1, 203.0.113.7", "203.0.113.7:0 203.0.113.7"),
+        ("2001:db8::1", "[2001:db8::1]:0 2001:db8::1"),
+        ("203.0.113.7, 203.0.113.8:80", "127.0.0.1:"),
+        ("203.0.113.7,", "127.0.0.1:"),
+        ("nobody", "127.0.0.1:"),
+    ] {
+        let before = lines(&scene).len();
+        let headers = [("x-forwarded-for", chain)];
+        answer::passed(&scene.send(&request("GET", "/a", &headers, None)).await);
+        let line = wait::until("the request has a line", async || {
+            lines(&scene).get(before).cloned()
+        });
+        let line = line.await;
+        assert!(line.starts_with(expected), "{line} for {chain:?}");
+    }
+    scene.finish(5).await;
+}
+
+/// The connection manager of a bootstrap, whose access log gets `format`.
+fn with_format<'d>(document: &'d mut Value, format: &str) -> &'d mut Value {
+    let manager = "/static_resources/listeners/0/filter_chains/0/filters/0/typed_config";
+    let manager = document.pointer_mut(manager).expect("the manager");
+    let source = manager.pointer_mut("/access_log/0/typed_config/log_format/text_format_source");
+    source.expect("the format")["inline_string"] = format.into();
+    manager
+}
+
+/// What the access log has after the word `LINE`.
+fn lines(scene: &Scene) -> Vec<String> {
+    let log = scene.proxy.log();
+    let lines = log.lines().filter_map(|line| line.strip_prefix("LINE "));
+    lines.map(str::to_owned).collect()
 }

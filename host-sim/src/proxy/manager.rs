@@ -129,6 +129,18 @@ pub(super) fn accept(
     Ok(headers)
 }
 
+/// Who the client is taken to be: the peer, or without `use_remote_address` the last of `x-forwarded-for`, where that is an address.
+/// Its port is not known then. Source: `Utility::getLastAddressFromXFF`.
+pub(super) fn client(headers: &HeaderMap, options: &HttpOptions, peer: SocketAddr) -> SocketAddr {
+    let chain = headers.text("x-forwarded-for");
+    let last = chain.and_then(|chain| chain.rsplit(',').next());
+    let named: Option<IpAddr> = last.and_then(|last| last.trim().parse().ok());
+    match named {
+        Some(address) if !options.use_remote_address => SocketAddr::new(address, 0),
+        _ => peer,
+    }
+}
+
 /// The path, or the answer to a path that is none. Source: `ActiveStream::decodeHeaders`.
 fn check_path(headers: &mut HeaderMap, options: &HttpOptions) -> Result<(), EarlyAnswer> {
     let path = headers.first(":path").unwrap_or_default().to_vec();

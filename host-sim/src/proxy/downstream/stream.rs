@@ -60,7 +60,7 @@ impl Server {
     ) -> StreamInfo {
         let virtual_host = manager::virtual_host(&self.listener, headers);
         StreamInfo {
-            source: connection.peer,
+            source: manager::client(headers, &self.listener.http, connection.peer),
             destination: connection.local,
             protocol,
             connection_id: connection.id,
