@@ -12,6 +12,8 @@ mod entrances;
 mod expect_continue;
 mod flood;
 mod framing;
+mod grpc_calls;
+mod grpc_streams;
 mod guests;
 mod headers;
 mod heartbeat;

@@ -4,7 +4,7 @@
 //! * [`scene`] builds one such arrangement for one case, checks what must hold in every case and, on a failure, prints everything.
 //! * [`client`] sends requests byte for byte, [`http1`] is the message format that both ends of a scene read, [`way`] the ways to send one
 //!   body.
-//! * [`upstream`], [`lying_plane`] ([`numbered`] scripts it for many) and [`real_plane`] are the other parties, [`host`] the process
+//! * [`upstream`] ([`ledger`] for gRPC), [`lying_plane`] ([`numbered`] scripts it for many) and [`real_plane`] are the other parties, [`host`] the process
 //!   between them, [`faulty_module`] a gate that crashes in it.
 //! * [`answer`] says what an answer of the gate has to look like.
 //!
@@ -20,6 +20,7 @@ pub mod faulty_module;
 pub mod guests;
 pub mod host;
 pub mod http1;
+pub mod ledger;
 pub mod lying_plane;
 pub mod numbered;
 pub mod policy;
