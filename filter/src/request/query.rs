@@ -1,5 +1,6 @@
 //! The query of a target: its pairs, and which of them carry a credential. Knows nothing of what is done with them.
 
+mod names;
 mod reading;
 
 use std::collections::BTreeSet;
