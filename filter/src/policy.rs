@@ -14,6 +14,7 @@ use crate::config::{Action, ApprovalRule, RuleConfig};
 use crate::json::pointer::Pointers;
 use crate::limits;
 use crate::request::mode::Mode;
+use crate::request::query::FormNames;
 use crate::request::{HeaderNames, RequestHead};
 use compile::Index;
 use matcher::{Evaluation, Meets};
@@ -24,6 +25,8 @@ pub struct Policy {
     rules: Vec<Rule>,
     index: Index,
     pointers: Pointers,
+    /// The names that the pointers begin with.
+    form_names: FormNames,
     wanted_headers: HeaderNames,
 }
 
@@ -123,6 +126,7 @@ impl Policy {
     pub fn new(rules: Vec<RuleConfig>) -> Self {
         let index = Index::of(&rules);
         let mut pointers = Pointers::default();
+        let mut form_names = FormNames::default();
         let mut wanted_headers = HeaderNames::default();
         // What a gRPC call says of itself, and in which form a refusal is read.
         if !rules.is_empty() {
@@ -141,8 +145,14 @@ impl Policy {
                     .iter()
                     .for_each(|name| wanted_headers.insert(name));
             }
-            let numbers = conditions.json.iter();
-            let numbers = numbers.map(|condition| pointers.add(&condition.pointer));
+            let numbers = conditions.json.iter().map(|condition| {
+                let known = pointers.len();
+                let number = pointers.add(&condition.pointer);
+                if let Some(name) = condition.pointer.first().filter(|_| number == known) {
+                    form_names.add(name, number);
+                }
+                number
+            });
             compiled.push(Rule {
                 pointers: numbers.collect(),
                 config,
@@ -152,6 +162,7 @@ impl Policy {
             rules: compiled,
             index,
             pointers,
+            form_names,
             wanted_headers,
         }
     }
@@ -168,7 +179,7 @@ impl Policy {
     /// body, not none.
     #[must_use]
     pub fn decide(&self, subject: &Subject<'_>) -> Verdict<'_> {
-        let evaluation = Evaluation::new(subject, &self.pointers);
+        let evaluation = Evaluation::new(subject, self);
         match evaluation.candidates(&self.index) {
             Some(places) => decided(
                 &evaluation,
@@ -181,7 +192,7 @@ impl Policy {
     /// The same decision without the index, which must not change it.
     #[cfg(test)]
     fn decide_by_all_rules(&self, subject: &Subject<'_>) -> Verdict<'_> {
-        decided(&Evaluation::new(subject, &self.pointers), self.rules.iter())
+        decided(&Evaluation::new(subject, self), self.rules.iter())
     }
 }
 

@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 
 use super::body::BodyReading;
 use super::compile::Index;
-use super::{Doubt, Rule, Subject, usable_name};
+use super::{Doubt, Policy, Rule, Subject, usable_name};
 use crate::config::conditions::{
     HeaderCondition, MetadataCondition, QueryCondition, ROUTE_NAMESPACE, TextTest,
 };
 use crate::config::{Action, RuleConfig};
 use crate::glob::{Case, PathGlob, segments};
-use crate::json::pointer::Pointers;
 use crate::limits;
 use crate::request::host_of;
 use crate::request::path::{Finder, PathReading};
@@ -46,7 +45,7 @@ impl From<bool> for Meets {
 /// A request while it is decided on.
 pub(super) struct Evaluation<'s> {
     subject: &'s Subject<'s>,
-    pointers: &'s Pointers,
+    policy: &'s Policy,
     method: Vec<u8>,
     /// `None` where it is spelled so that servers may read another host.
     host: Option<&'s [u8]>,
@@ -83,11 +82,11 @@ impl<'a> PathView<'a> {
 }
 
 impl<'s> Evaluation<'s> {
-    pub fn new(subject: &'s Subject<'s>, pointers: &'s Pointers) -> Self {
+    pub fn new(subject: &'s Subject<'s>, policy: &'s Policy) -> Self {
         let head = subject.head;
         Self {
             subject,
-            pointers,
+            policy,
             method: head.method.to_ascii_uppercase(),
             host: host_of(&head.authority),
             path: PathView::of(&head.reading),
@@ -157,9 +156,14 @@ impl<'s> Evaluation<'s> {
             return Some(Meets::Yes);
         }
         let bytes = self.subject.body?;
+        let Policy {
+            pointers,
+            form_names,
+            ..
+        } = self.policy;
         let body = self
             .body
-            .get_or_init(|| BodyReading::of(self.subject.head, bytes, self.pointers));
+            .get_or_init(|| BodyReading::of(self.subject.head, bytes, pointers, form_names));
         let numbered = conditions.iter().zip(&rule.pointers);
         Some(all(numbered, |(condition, pointer)| {
             body.passes(*pointer, &condition.test)
