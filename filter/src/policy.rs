@@ -6,10 +6,12 @@
 
 mod body;
 mod compile;
+mod header;
 mod matcher;
 
 use std::borrow::Cow;
 
+use crate::config::conditions::TextTest;
 use crate::config::{Action, ApprovalRule, RuleConfig};
 use crate::json::pointer::Pointers;
 use crate::limits;
@@ -98,6 +100,8 @@ pub enum Verdict<'p> {
 pub enum Doubt {
     /// The body is no strict JSON, or holds a value that readers take in different ways.
     Body,
+    /// A header that has too many parts, or is too long for the rules that look at it.
+    Header,
     /// The path or the host.
     PathOrHost,
     /// A query parameter.
@@ -135,11 +139,19 @@ impl Policy {
                 .for_each(|name| wanted_headers.insert(name));
         }
         let mut compiled = Vec::with_capacity(rules.len());
-        for config in rules {
-            let conditions = &config.conditions;
-            for condition in &conditions.headers {
+        for mut config in rules {
+            let has_case = config.action == Action::Allow;
+            for condition in &mut config.conditions.headers {
                 wanted_headers.insert(&condition.name);
+                if let TextTest::OneOf(values) = &mut condition.test
+                    && !has_case
+                {
+                    values
+                        .iter_mut()
+                        .for_each(|value| value.make_ascii_lowercase());
+                }
             }
+            let conditions = &config.conditions;
             if !conditions.json.is_empty() {
                 body::HEADERS
                     .iter()
