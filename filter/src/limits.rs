@@ -95,6 +95,10 @@ pub const QUERY_PARAMETERS: usize = 1_000;
 /// keeps the cost of a hostile name linear.
 pub const NAME_LEVELS: usize = 16;
 
+/// Most names that are looked for within one, between separators that servers may see there (`x%26mode`); a name that holds more
+/// could be any. Honest names hold none.
+pub const NAME_PIECES: usize = 16;
+
 /// Most names with escapes or letters outside ASCII that are decoded in a JSON text to see whether it could be read as a form; a
 /// text with more is doubtful. Source: Rack reads at most 4,096 parameters.
 pub const FORM_NAMES: usize = 4_096;

@@ -56,8 +56,12 @@ impl Names {
         self.read_piece(&text);
         // `x%26amount`, `?amount` and `amount%3D1` are `amount` to whoever decodes first or cuts at each `?`.
         if text.iter().any(is_separator) {
-            text.split(is_separator)
+            let mut pieces = text.rsplit(is_separator);
+            pieces
+                .by_ref()
+                .take(limits::NAME_PIECES)
                 .for_each(|piece| self.read_piece(piece));
+            self.could_be_any |= pieces.next().is_some();
         }
     }
 
@@ -134,4 +138,30 @@ fn underscored(text: &[u8], also: u8) -> Vec<u8> {
 /// What separates parameters from each other, from their values or from the path.
 fn is_separator(byte: &u8) -> bool {
     matches!(byte, b'&' | b';' | b'=' | b'?' | b'#')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_names_of_one_spelled_name_are_bounded() {
+        for separator in [";", "%26", "[", "].", "%00", "%3B["] {
+            let spelled: String = (0..10_000)
+                .map(|part| format!("{part}{separator}"))
+                .collect();
+            let names = Names::of(spelled.as_bytes());
+
+            assert!(
+                names.own.len() <= 4 * (limits::NAME_PIECES + 1),
+                "{separator}"
+            );
+            assert!(
+                names.holders.len() <= 3 * limits::NAME_LEVELS * (limits::NAME_PIECES + 1),
+                "{separator}"
+            );
+        }
+        assert!(Names::of("a;".repeat(100).as_bytes()).could_be_any);
+        assert!(!Names::of(b"a;b").could_be_any);
+    }
 }
