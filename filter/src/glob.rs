@@ -207,15 +207,7 @@ impl WordGlob {
     /// Whether the pattern meets the whole word.
     #[must_use]
     pub fn matches(&self, word: &[u8], case: Case) -> bool {
-        wildcard_match(
-            &self.pattern,
-            word,
-            |byte| *byte == b'*',
-            |pattern, byte| match case {
-                Case::Insensitive => pattern.eq_ignore_ascii_case(byte),
-                Case::Sensitive => pattern == byte,
-            },
-        )
+        self.matches_within(word, case, &Steps::new(usize::MAX)) == Some(true)
     }
 }
 

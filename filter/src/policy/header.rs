@@ -1,8 +1,6 @@
 //! The values of headers, taken apart once for all rules that stand against a request. Knows nothing of rules that allow: they look
 //! at whole values.
 
-use std::collections::BTreeMap;
-
 use crate::config::conditions::TextTest;
 use crate::glob::{Case, Steps};
 use crate::limits;
@@ -14,12 +12,27 @@ use crate::request::RequestHead;
 #[derive(Debug)]
 pub(super) struct HeaderParts(Option<Vec<Vec<u8>>>);
 
-/// The parts of all headers that the head has kept.
-pub(super) fn parts_of_all(head: &RequestHead) -> BTreeMap<&str, HeaderParts> {
-    let headers = head.headers.iter();
-    headers
-        .map(|(name, values)| (&**name, HeaderParts::of(values)))
-        .collect()
+/// The parts of all headers that the head has kept, by name.
+#[derive(Debug)]
+pub(super) struct Headers<'h>(Vec<(&'h str, HeaderParts)>);
+
+impl<'h> Headers<'h> {
+    /// Takes the headers of a head apart.
+    pub fn of(head: &'h RequestHead) -> Self {
+        let headers = head.headers.iter();
+        Self(
+            headers
+                .map(|(name, values)| (&**name, HeaderParts::of(values)))
+                .collect(),
+        )
+    }
+
+    /// The parts of one; `None` where the request does not have it.
+    pub fn parts(&self, name: &str) -> Option<&HeaderParts> {
+        // They stand in the order of their names, as the head has them.
+        let place = self.0.binary_search_by(|(other, _)| (*other).cmp(name));
+        self.0.get(place.ok()?).map(|(_, parts)| parts)
+    }
 }
 
 impl HeaderParts {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::body::BodyReading;
 use super::compile::Index;
-use super::header::{self, HeaderParts};
+use super::header::Headers;
 use super::{Doubt, Policy, Rule, Subject, usable_name};
 use crate::config::conditions::{
     HeaderCondition, MetadataCondition, QueryCondition, ROUTE_NAMESPACE, TextTest,
@@ -51,7 +51,7 @@ pub(super) struct Evaluation<'s> {
     /// `None` where it is spelled so that servers may read another host.
     host: Option<&'s [u8]>,
     path: PathView<'s>,
-    headers: OnceCell<BTreeMap<&'s str, HeaderParts>>,
+    headers: OnceCell<Headers<'s>>,
     /// What comparisons of headers and parameters may still take.
     steps: Steps,
     query: OnceCell<QueryReading>,
@@ -224,10 +224,8 @@ impl<'s> Evaluation<'s> {
         let passes = match (&condition.test, case) {
             (TextTest::Exists(wanted), _) => Some(*wanted != values.is_empty()),
             (_, Case::Insensitive) => {
-                let headers = self
-                    .headers
-                    .get_or_init(|| header::parts_of_all(self.subject.head));
-                match headers.get(&*condition.name) {
+                let headers = self.headers.get_or_init(|| Headers::of(self.subject.head));
+                match headers.parts(&condition.name) {
                     Some(parts) => parts.any_passes(&condition.test, &self.steps),
                     None => Some(false),
                 }

@@ -1,7 +1,7 @@
 //! What the parameters of a query may mean to whoever reads them. A parameter is plain when every server reads the same
 //! name and value; a rule on any other cannot tell.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::names::{Key, Names};
 use super::parameters;
@@ -56,26 +56,22 @@ pub enum Said<'q> {
 /// What stands in a value names nothing, even where it is a query of its own: `next=%2Fitems%3Fmode%3Dlive%26a%3D1` says nothing of
 /// `mode`. Only a server that decodes a query before it cuts it would read it so, and such a server breaks each address that its
 /// honest clients send in a parameter; those would all be refused here. A name holds such signs in no honest request.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct QueryReading {
-    occurrences: Vec<Occurrence>,
-    /// The places of those that some reader could find under a name.
-    by_name: BTreeMap<Key, Vec<usize>>,
-    /// The names that some reader could give to an occurrence itself, not to what it holds.
-    own_names: BTreeSet<Key>,
-    /// The names that stand for themselves, as spelled.
-    plain_names: BTreeSet<Key>,
+    /// The value of each parameter, where everybody reads the same.
+    values: Vec<Option<Vec<u8>>>,
+    /// By their own names as some reader may give them.
+    own: Places,
+    /// By the names that hold theirs.
+    held: Places,
+    /// By their names as spelled, where nobody would cut them off in another way.
+    spelled: Places,
     /// Whether some reader could find any parameter at all.
     could_hold_any: bool,
 }
 
-#[derive(Debug)]
-struct Occurrence {
-    /// The name as spelled, where nobody would cut it off in another way.
-    name: Option<Vec<u8>>,
-    /// The value, where everybody reads the same.
-    value: Option<Vec<u8>>,
-}
+/// Where parameters stand among the values, by name.
+type Places = BTreeMap<Key, Vec<usize>>;
 
 impl QueryReading {
     /// Reads the query of a request.
@@ -87,16 +83,16 @@ impl QueryReading {
             && plainest(path).is_none_or(|path| path.contains(&b'?') || path.contains(&JOKER));
         let query = head.query().unwrap_or_default();
         let mut reading = Self {
-            occurrences: Vec::new(),
-            by_name: BTreeMap::new(),
-            own_names: BTreeSet::new(),
-            plain_names: BTreeSet::new(),
-            could_hold_any: path_may_end_early
-                || parameters(query).nth(limits::QUERY_PARAMETERS).is_some(),
+            could_hold_any: path_may_end_early,
+            ..Self::default()
         };
         let is_cut = query.contains(&b'#');
         let mut before = None;
-        for (parameter, behind) in parameters(query).take(limits::QUERY_PARAMETERS) {
+        for (parameter, behind) in parameters(query) {
+            if reading.values.len() == limits::QUERY_PARAMETERS {
+                reading.could_hold_any = true;
+                break;
+            }
             let value = parameter.value.unwrap_or_default();
             let is_alone =
                 !is_cut && before != Some(b';') && behind != Some(b';') && !is_cut_later(value);
@@ -116,49 +112,58 @@ impl QueryReading {
 
     fn add(&mut self, spelled: &[u8], is_alone: bool, value: Option<Vec<u8>>) {
         let names = Names::of(spelled);
-        let place = self.occurrences.len();
+        let place = self.values.len();
+        self.values.push(value);
         self.could_hold_any |= names.could_be_any;
-        for key in names.own.iter().chain(&names.holders) {
-            let places = self.by_name.entry(key.clone()).or_default();
-            if places.last() != Some(&place) {
-                places.push(place);
-            }
-        }
-        self.own_names.extend(names.own);
+        let put = |places: &mut Places, key: Key| {
+            let places = places.entry(key).or_default();
+            places.push(place);
+        };
+        names
+            .own
+            .into_iter()
+            .for_each(|key| put(&mut self.own, key));
+        names
+            .holders
+            .into_iter()
+            .for_each(|key| put(&mut self.held, key));
         if is_alone {
-            self.plain_names.insert(spelled.to_vec());
+            put(&mut self.spelled, spelled.to_vec());
         }
-        self.occurrences.push(Occurrence {
-            name: is_alone.then(|| spelled.to_vec()),
-            value,
-        });
     }
 
     /// What the query says of a parameter. Takes no longer with many parameters of the name.
     #[must_use]
     pub fn said(&self, name: &ParameterName) -> Said<'_> {
-        let mut found = name.keys.iter().filter_map(|key| self.by_name.get(key));
-        let first = found.next();
-        if first.is_none() && !self.could_hold_any {
+        // All places are the same one, or there are several.
+        let mut only: Option<Option<usize>> = None;
+        for key in &name.keys {
+            for places in [self.own.get(key), self.held.get(key)]
+                .into_iter()
+                .flatten()
+            {
+                let place = match (places.as_slice(), only) {
+                    ([place], None) => Some(*place),
+                    ([place], Some(known)) if known == Some(*place) => known,
+                    _ => None,
+                };
+                only = Some(place);
+            }
+        }
+        if only.is_none() && !self.could_hold_any {
             return Said::Absent;
         }
         // `user=2` beside `user[id]=1` replaces it for some.
-        let is_replaced = name.holders.iter().any(|key| self.own_names.contains(key));
-        let only = match first.map(Vec::as_slice) {
-            Some([place]) if found.all(|places| *places == [*place]) => {
-                self.occurrences.get(*place)
-            }
-            Some(_) | None => None,
-        };
-        match only {
-            Some(Occurrence {
-                name: Some(spelled),
-                value: Some(value),
-            }) if *spelled == name.written && !is_replaced && !self.could_hold_any => {
-                Said::Plain(value)
-            }
-            Some(_) | None => Said::Doubtful {
-                surely_there: !is_replaced && self.plain_names.contains(&name.written),
+        let is_replaced = name.holders.iter().any(|key| self.own.contains_key(key));
+        let spelled = self.spelled.get(&name.written);
+        let value = only
+            .flatten()
+            .filter(|_| spelled.is_some() && !is_replaced && !self.could_hold_any)
+            .and_then(|place| self.values.get(place)?.as_deref());
+        match value {
+            Some(value) => Said::Plain(value),
+            None => Said::Doubtful {
+                surely_there: !is_replaced && spelled.is_some(),
             },
         }
     }
