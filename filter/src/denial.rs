@@ -13,6 +13,8 @@ use crate::metrics::Counter;
 pub enum Reason {
     /// The body has more than one reading under a denying or holding rule that looks into it.
     AmbiguousBody,
+    /// A header has more parts than can be told apart, under a denying or holding rule that looks at it.
+    AmbiguousHeader,
     /// The path has more than one reading under a denying or holding rule.
     AmbiguousPath,
     /// A query parameter has more than one reading under a denying or holding rule.
@@ -113,6 +115,7 @@ impl Denial {
             Reason::HoldTimeout { id, .. } => Some((id.as_str(), Status::Pending.word())),
             Reason::NotChecked { id } => Some((id.as_str(), None)),
             Reason::AmbiguousBody
+            | Reason::AmbiguousHeader
             | Reason::AmbiguousPath
             | Reason::AmbiguousQuery
             | Reason::Approval { id: None, .. }
@@ -165,6 +168,9 @@ impl Denial {
             Reason::AmbiguousBody => format!(
                 "{message}: the request body cannot be read in one way only, and a rule depends on it; send plain JSON in UTF-8 without a content-encoding, each key once and spelled and typed as the service documents it"
             ),
+            Reason::AmbiguousHeader => format!(
+                "{message}: a header that a rule depends on has too many parts or is too long to be compared; send fewer or shorter values"
+            ),
             Reason::AmbiguousQuery => format!(
                 "{message}: a query parameter can be read in more than one way; send it once, with its name in plain letters and its value encoded once"
             ),
@@ -213,6 +219,7 @@ impl Denial {
     pub const fn counter(&self) -> Counter {
         match self.reason {
             Reason::AmbiguousBody => Counter::RefusedAmbiguousBody,
+            Reason::AmbiguousHeader => Counter::RefusedAmbiguousHeader,
             Reason::AmbiguousPath => Counter::RefusedAmbiguousPath,
             Reason::Approval { ref status, .. } => match status {
                 Status::Pending => Counter::RefusedPending,
@@ -247,6 +254,7 @@ impl Denial {
     pub const fn label(&self) -> &'static str {
         match self.reason {
             Reason::AmbiguousBody => "ambiguous_body",
+            Reason::AmbiguousHeader => "ambiguous_header",
             Reason::AmbiguousPath => "ambiguous_path",
             Reason::Approval { ref status, .. } => match status {
                 Status::Pending => "pending",

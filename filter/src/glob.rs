@@ -7,6 +7,33 @@
 //! Matching is iterative and needs no backtracking stack, so that a hostile path costs no more than its length times
 //! the pattern's.
 
+use std::cell::Cell;
+
+/// The work that comparisons of texts may still take. Once it is used up nothing can be told of a text any more.
+#[derive(Debug)]
+pub struct Steps(Cell<usize>);
+
+impl Steps {
+    /// So many steps: about one for each byte that is looked at.
+    #[must_use]
+    pub const fn new(left: usize) -> Self {
+        Self(Cell::new(left))
+    }
+
+    /// Takes some of them; `false` once there are not enough.
+    pub fn take(&self, steps: usize) -> bool {
+        let left = self.0.get().checked_sub(steps);
+        self.0.set(left.unwrap_or_default());
+        left.is_some()
+    }
+
+    /// How many are left.
+    #[must_use]
+    pub const fn left(&self) -> usize {
+        self.0.get()
+    }
+}
+
 /// A glob over the segments of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathGlob {
@@ -156,18 +183,31 @@ impl WordGlob {
         (!self.pattern.contains(&b'*')).then_some(self.pattern.as_slice())
     }
 
+    /// Whether the pattern meets the whole word; `None` where the steps do not suffice to tell.
+    #[must_use]
+    pub fn matches_within(&self, word: &[u8], case: Case, steps: &Steps) -> Option<bool> {
+        let mut suffice = steps.take(1);
+        let meets = suffice
+            && wildcard_match(
+                &self.pattern,
+                word,
+                |byte| *byte == b'*',
+                |pattern, byte| {
+                    suffice = suffice && steps.take(1);
+                    suffice
+                        && match case {
+                            Case::Insensitive => pattern.eq_ignore_ascii_case(byte),
+                            Case::Sensitive => pattern == byte,
+                        }
+                },
+            );
+        suffice.then_some(meets)
+    }
+
     /// Whether the pattern meets the whole word.
     #[must_use]
     pub fn matches(&self, word: &[u8], case: Case) -> bool {
-        wildcard_match(
-            &self.pattern,
-            word,
-            |byte| *byte == b'*',
-            |pattern, byte| match case {
-                Case::Insensitive => pattern.eq_ignore_ascii_case(byte),
-                Case::Sensitive => pattern == byte,
-            },
-        )
+        self.matches_within(word, case, &Steps::new(usize::MAX)) == Some(true)
     }
 }
 
@@ -177,7 +217,7 @@ fn wildcard_match<P, T>(
     pattern: &[P],
     items: &[T],
     is_wildcard: impl Fn(&P) -> bool,
-    meets: impl Fn(&P, &T) -> bool,
+    mut meets: impl FnMut(&P, &T) -> bool,
 ) -> bool {
     let mut at = 0_usize;
     let mut next = 0_usize;

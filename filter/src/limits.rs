@@ -82,6 +82,30 @@ pub const AMBIGUOUS_PATH_BYTES: usize = 4_096;
 /// word. They take a few milliseconds, and ordinary policies come nowhere near them.
 pub const LETTER_STEPS: usize = 1 << 21;
 
+/// Most parts of one header, at its commas and semicolons and repeated ones counted once, that rules are held against. Browsers
+/// send at most 180 cookies; each part more is work for each rule.
+pub const HEADER_PARTS: usize = 512;
+
+/// Most steps that one decision spends on comparing values of headers and query parameters with what rules name; once they are
+/// used up, a value may be any. They take some ten milliseconds: 1,000 rules with a glob on 4 KB of cookies.
+pub const COMPARISON_STEPS: usize = 1 << 22;
+
+/// Most parameters of one query that are told apart; a query with more could hold any. Source: PHP (`max_input_vars`), qs and
+/// Node.js leave out what stands behind the thousandth.
+pub const QUERY_PARAMETERS: usize = 1_000;
+
+/// Most levels of a parameter's name (`a[b][c]` has three) that are told apart. Servers nest no deeper than that, and the bound
+/// keeps the cost of a hostile name linear.
+pub const NAME_LEVELS: usize = 16;
+
+/// Most names that are looked for within one, between separators that servers may see there (`x%26mode`); a name that holds more
+/// could be any. Honest names hold none.
+pub const NAME_PIECES: usize = 16;
+
+/// Most names with escapes or letters outside ASCII that are decoded in a JSON text to see whether it could be read as a form; a
+/// text with more is doubtful. Source: Rack reads at most 4,096 parameters.
+pub const FORM_NAMES: usize = 4_096;
+
 /// How many times a path is percent-decoded in search of its letters; one that needs more could be any path. No chain
 /// of decoding servers of this length is known, and the bound keeps the cost of a hostile path linear.
 pub const DECODING_ROUNDS: usize = 8;

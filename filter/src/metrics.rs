@@ -55,6 +55,8 @@ pub enum Counter {
     RefusedDenyRule,
     /// A refusal because a body that a rule looks into has more than one reading.
     RefusedAmbiguousBody,
+    /// A refusal because a header that a rule looks at has more parts than can be told apart.
+    RefusedAmbiguousHeader,
     /// A refusal because the path has more than one reading.
     RefusedAmbiguousPath,
     /// A refusal because a query parameter that a rule looks at has more than one reading.
@@ -101,7 +103,7 @@ pub enum Counter {
 
 impl Counter {
     /// All counters, in the order of their declaration.
-    pub const ALL: [Self; 37] = [
+    pub const ALL: [Self; 38] = [
         Self::Passed,
         Self::Abandoned,
         Self::Filed,
@@ -118,6 +120,7 @@ impl Counter {
         Self::RefusedNotReleased,
         Self::RefusedDenyRule,
         Self::RefusedAmbiguousBody,
+        Self::RefusedAmbiguousHeader,
         Self::RefusedAmbiguousPath,
         Self::RefusedAmbiguousQuery,
         Self::RefusedBodyTooLarge,
@@ -174,6 +177,7 @@ impl Counter {
             Self::RefusedNotReleased => "hoop_filter_refused_not_released_total",
             Self::RefusedDenyRule => "hoop_filter_refused_deny_rule_total",
             Self::RefusedAmbiguousBody => "hoop_filter_refused_ambiguous_body_total",
+            Self::RefusedAmbiguousHeader => "hoop_filter_refused_ambiguous_header_total",
             Self::RefusedAmbiguousPath => "hoop_filter_refused_ambiguous_path_total",
             Self::RefusedAmbiguousQuery => "hoop_filter_refused_ambiguous_query_total",
             Self::RefusedBodyTooLarge => "hoop_filter_refused_body_too_large_total",

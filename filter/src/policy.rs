@@ -6,14 +6,17 @@
 
 mod body;
 mod compile;
+mod header;
 mod matcher;
 
 use std::borrow::Cow;
 
+use crate::config::conditions::TextTest;
 use crate::config::{Action, ApprovalRule, RuleConfig};
 use crate::json::pointer::Pointers;
 use crate::limits;
 use crate::request::mode::Mode;
+use crate::request::query::FormNames;
 use crate::request::{HeaderNames, RequestHead};
 use compile::Index;
 use matcher::{Evaluation, Meets};
@@ -24,6 +27,8 @@ pub struct Policy {
     rules: Vec<Rule>,
     index: Index,
     pointers: Pointers,
+    /// The names that the pointers begin with.
+    form_names: FormNames,
     wanted_headers: HeaderNames,
     looks_at_route: bool,
 }
@@ -96,6 +101,8 @@ pub enum Verdict<'p> {
 pub enum Doubt {
     /// The body is no strict JSON, or holds a value that readers take in different ways.
     Body,
+    /// A header that has too many parts, or is too long for the rules that look at it.
+    Header,
     /// The path or the host.
     PathOrHost,
     /// A query parameter.
@@ -125,6 +132,7 @@ impl Policy {
         let index = Index::of(&rules);
         let looks_at_route = rules.iter().any(looks_at_route);
         let mut pointers = Pointers::default();
+        let mut form_names = FormNames::default();
         let mut wanted_headers = HeaderNames::default();
         // What a gRPC call says of itself, and in which form a refusal is read.
         if !rules.is_empty() {
@@ -133,18 +141,32 @@ impl Policy {
                 .for_each(|name| wanted_headers.insert(name));
         }
         let mut compiled = Vec::with_capacity(rules.len());
-        for config in rules {
-            let conditions = &config.conditions;
-            for condition in &conditions.headers {
+        for mut config in rules {
+            let has_case = config.action == Action::Allow;
+            for condition in &mut config.conditions.headers {
                 wanted_headers.insert(&condition.name);
+                if let TextTest::OneOf(values) = &mut condition.test
+                    && !has_case
+                {
+                    values
+                        .iter_mut()
+                        .for_each(|value| value.make_ascii_lowercase());
+                }
             }
+            let conditions = &config.conditions;
             if !conditions.json.is_empty() {
                 body::HEADERS
                     .iter()
                     .for_each(|name| wanted_headers.insert(name));
             }
-            let numbers = conditions.json.iter();
-            let numbers = numbers.map(|condition| pointers.add(&condition.pointer));
+            let numbers = conditions.json.iter().map(|condition| {
+                let known = pointers.len();
+                let number = pointers.add(&condition.pointer);
+                if let Some(name) = condition.pointer.first().filter(|_| number == known) {
+                    form_names.add(name, number);
+                }
+                number
+            });
             compiled.push(Rule {
                 pointers: numbers.collect(),
                 config,
@@ -154,6 +176,7 @@ impl Policy {
             rules: compiled,
             index,
             pointers,
+            form_names,
             wanted_headers,
             looks_at_route,
         }
@@ -177,7 +200,7 @@ impl Policy {
     /// body, not none.
     #[must_use]
     pub fn decide(&self, subject: &Subject<'_>) -> Verdict<'_> {
-        let evaluation = Evaluation::new(subject, &self.pointers);
+        let evaluation = Evaluation::new(subject, self);
         match evaluation.candidates(&self.index) {
             Some(places) => decided(
                 &evaluation,
@@ -190,7 +213,7 @@ impl Policy {
     /// The same decision without the index, which must not change it.
     #[cfg(test)]
     fn decide_by_all_rules(&self, subject: &Subject<'_>) -> Verdict<'_> {
-        decided(&Evaluation::new(subject, &self.pointers), self.rules.iter())
+        decided(&Evaluation::new(subject, self), self.rules.iter())
     }
 }
 

@@ -22,6 +22,8 @@ on_both_hosts! {
     a_holding_rule_takes_a_query_parameter_by_each_comparison_decoded_once,
     a_query_parameter_with_two_readings_is_refused_by_holding_and_denying_rules,
     a_query_parameter_with_two_readings_never_meets_an_allowing_rule,
+    a_name_with_brackets_or_an_underscore_is_found_in_any_spelling,
+    a_header_with_more_parts_than_can_be_told_apart_is_refused_under_rules_that_look_into_it,
     a_rule_may_return_beside_one_that_holds,
     a_rule_says_its_own_message_in_every_kind_of_refusal,
     of_a_thousand_rules_the_first_that_meets_decides,
@@ -309,7 +311,7 @@ async fn a_holding_rule_takes_a_query_parameter_by_each_comparison_decoded_once(
 }
 
 /// Queries in which some server finds `mode=live` and another does not.
-const DOUBTFUL: [&str; 21] = [
+const DOUBTFUL: [&str; 37] = [
     "mode=test&mode=live",
     "mode=live&mode=test",
     "mode=live&mode=live",
@@ -331,6 +333,26 @@ const DOUBTFUL: [&str; 21] = [
     "x%3bmode=live",
     "mode%3Dlive",
     "mode=live%00",
+    // qs takes brackets apart, Rack drops them at either end.
+    "[mode]=live",
+    "%5Bmode%5D=live",
+    "mode]=live",
+    "[[mode]=live",
+    "mode=test&[mode]=live",
+    "mode=live&mode]=test",
+    "mode=live&[mode]=test",
+    "x%26[mode]=live",
+    "mode=live]=test",
+    // PHP ends a name at a NUL.
+    "mode%00x=live",
+    "mode=live&mode%00x=test",
+    // Nobody can tell what a lenient decoder makes of these.
+    "%5Tode=live",
+    "%C1%ADode=live",
+    "mode=live&%C1%ADode=test",
+    // Old versions of qs take it for the prototype of all parameters.
+    "__proto__[mode]=live",
+    "mode=test&__proto__[mode]=live",
 ];
 
 async fn a_query_parameter_with_two_readings_is_refused_by_holding_and_denying_rules(host: Host) {
@@ -345,6 +367,8 @@ async fn a_query_parameter_with_two_readings_is_refused_by_holding_and_denying_r
         .map(|target| (target.as_str(), &[][..], Doubtful))
         .collect();
     table.push(("/deny?mode=live", &[], Denied));
+    table.push(("/deny?mode=live&user[mode]=test&mode_x=1", &[], Denied));
+    table.push(("/deny?next=%2Fitems%3Fmode%3Dlive%26a%3D1", &[], Passed));
     table.push(("/deny?mode=test", &[], Passed));
     meet(scene, &table).await;
 }
@@ -369,6 +393,61 @@ async fn a_query_parameter_with_two_readings_never_meets_an_allowing_rule(host: 
 
 /// The gauge of requests that are held open now.
 const HELD_NOW: &str = "wasmcustom.hoop_filter_requests_held";
+
+async fn a_name_with_brackets_or_an_underscore_is_found_in_any_spelling(host: Host) {
+    let live = |name: &str| json!({"query": [{"name": name, "equals": "live"}]});
+    let rules = json!([
+        hold("/kind", live("filter[kind]")),
+        hold("/user", live("user_id")),
+    ]);
+    let scene = scene_with(host, rules).await;
+    meet(
+        scene,
+        &[
+            ("/kind?filter[kind]=live", &[], Held),
+            ("/kind?filter[kind]=live&filter[x]=1", &[], Held),
+            ("/kind?filter[kind]=test", &[], Passed),
+            ("/kind?filter=live", &[], Passed),
+            ("/kind?filter[kind]junk=live", &[], Doubtful),
+            ("/kind?filter[kind][]=live", &[], Doubtful),
+            ("/kind?[filter][kind]=live", &[], Doubtful),
+            ("/kind?filter[+kind]=live", &[], Doubtful),
+            ("/kind?filter[kind]=test&filter[kind]x=live", &[], Doubtful),
+            ("/kind?filter[kind]=live&filter=test", &[], Doubtful),
+            ("/user?user_id=live", &[], Held),
+            ("/user?user[id]=live", &[], Passed),
+            ("/user?user[id=live", &[], Doubtful),
+            ("/user?user_id=test&user[id=live", &[], Doubtful),
+        ],
+    )
+    .await;
+}
+
+async fn a_header_with_more_parts_than_can_be_told_apart_is_refused_under_rules_that_look_into_it(
+    host: Host,
+) {
+    let header = |comparison: &str, wanted: Value| json!({"headers": [{"name": "x-env", comparison: wanted}]});
+    let rules = json!([
+        hold("/equals", header("equals", json!("prod"))),
+        hold("/there", header("exists", json!(true))),
+    ]);
+    let scene = scene_with(host, rules).await;
+    let parts: String = (0..2_000).map(|part| format!("{part},")).collect();
+    let many = format!("x-env: {parts}prod").into_bytes();
+    let repeated = format!("x-env: {}prod", "dev,".repeat(2_000)).into_bytes();
+    let none = format!("x-env: {}", ",".repeat(8_000)).into_bytes();
+    meet(
+        scene,
+        &[
+            ("/equals", &[&many], Doubtful),
+            ("/there", &[&many], Held),
+            ("/other", &[&many], Passed),
+            ("/equals", &[&repeated], Held),
+            ("/equals", &[&none], Passed),
+        ],
+    )
+    .await;
+}
 
 async fn a_rule_may_return_beside_one_that_holds(host: Host) {
     let holding = |path: &str| json!({"match": {"paths": [path]}, "action": "require_approval", "approval_rule": APPROVAL_RULE});

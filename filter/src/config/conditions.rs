@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::check::{child, is_token, text_of, texts_of};
 use super::error::ConfigError;
 use super::numbers::Numbers;
-use crate::glob::{Case, WordGlob};
+use crate::glob::{Case, Steps, WordGlob};
 use crate::json::decimal::Decimal;
 use crate::json::pointer::Pointer;
 use crate::request::query::ParameterName;
@@ -74,15 +74,17 @@ pub enum TextTest {
 }
 
 impl TextTest {
-    /// Whether a value that is there passes.
+    /// Whether a value that is there passes; `None` where the steps do not suffice to tell.
     #[must_use]
-    pub fn passes(&self, value: &[u8], case: Case) -> bool {
+    pub fn passes(&self, value: &[u8], case: Case, steps: &Steps) -> Option<bool> {
         match self {
-            Self::Exists(wanted) => *wanted,
-            Self::Glob(glob) => glob.matches(value, case),
-            Self::OneOf(values) => values.iter().any(|wanted| match case {
-                Case::Insensitive => wanted.eq_ignore_ascii_case(value),
-                Case::Sensitive => wanted == value,
+            Self::Exists(wanted) => Some(*wanted),
+            Self::Glob(glob) => glob.matches_within(value, case, steps),
+            Self::OneOf(values) => steps.take(values.len()).then(|| {
+                values.iter().any(|wanted| match case {
+                    Case::Insensitive => wanted.eq_ignore_ascii_case(value),
+                    Case::Sensitive => wanted == value,
+                })
             }),
         }
     }

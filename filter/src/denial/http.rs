@@ -56,6 +56,7 @@ impl Denial {
     const fn http_status(&self) -> u16 {
         match self.reason() {
             Reason::AmbiguousBody
+            | Reason::AmbiguousHeader
             | Reason::AmbiguousPath
             | Reason::AmbiguousQuery
             | Reason::Malformed

@@ -145,6 +145,7 @@ fn shown(
 const fn reason_of(doubt: Doubt) -> Reason {
     match doubt {
         Doubt::Body => Reason::AmbiguousBody,
+        Doubt::Header => Reason::AmbiguousHeader,
         Doubt::PathOrHost => Reason::AmbiguousPath,
         Doubt::Query => Reason::AmbiguousQuery,
         Doubt::RouteMetadata => Reason::RouteMetadata,

@@ -104,6 +104,7 @@ pub(super) fn refused(
         | Reason::RouteMetadata
         | Reason::TooManyWaiting => log::Level::Warn,
         Reason::AmbiguousBody
+        | Reason::AmbiguousHeader
         | Reason::AmbiguousPath
         | Reason::AmbiguousQuery
         | Reason::Approval { .. }

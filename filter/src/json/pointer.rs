@@ -15,6 +15,12 @@ pub struct Pointer {
 pub struct NoPointer;
 
 impl Pointer {
+    /// The name of a member of the document itself; `None` where the whole document is meant.
+    #[must_use]
+    pub fn first(&self) -> Option<&str> {
+        self.names.first().map(String::as_str)
+    }
+
     /// Reads a pointer; the empty text points to the whole document.
     ///
     /// # Errors
@@ -135,11 +141,12 @@ pub(super) const ROOT: usize = 0;
 
 /// One form for all names that a reader without letter case may take for one. U+017F is an `s` to such readers and the
 /// Kelvin sign a `k`; any other letter beyond ASCII may be another's capital, so all of them read alike here: a table of
-/// all of Unicode would cost the module 25 KB and spare only odd names a refusal.
+/// all of Unicode would cost the module 25 KB and spare only odd names a refusal. Readers in C end a name at a NUL.
 pub(super) fn folded(name: &str) -> String {
     let mut folded = String::with_capacity(name.len());
     for letter in name.chars() {
         match letter {
+            '\0' => break,
             letter if letter.is_ascii() => folded.push(letter.to_ascii_lowercase()),
             '\u{131}' | '\u{130}' => folded.push('i'),
             '\u{17f}' => folded.push('s'),
@@ -201,6 +208,7 @@ mod tests {
             ("pa\u{17f}s", "pass"),
             ("\u{212a}ey", "key"),
             ("GRÖSSE", "größe"),
+            ("amount\0x", "amount"),
         ] {
             assert_eq!(folded(left), folded(right));
         }

@@ -2,7 +2,7 @@
 //! what no pointer asks for, so that a hostile body costs little more memory than its own.
 //!
 //! Strict means: one value, UTF-8, each key once in its object, no nesting beyond [`limits::JSON_DEPTH`], no half of a
-//! surrogate pair. Two readers of any other text may see two different things.
+//! surrogate pair, no member named `__proto__` (which JavaScript may give to every object). Two readers of any other text may see two different things.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,8 +16,8 @@ use crate::limits;
 pub enum Found<'t> {
     /// Nothing.
     Absent,
-    /// Readers may differ: a name on the way is there in another letter case, alone or beside the one asked for, or a list of
-    /// objects stands where the pointer names a member.
+    /// Readers may differ: a name on the way is there in another letter case or with a NUL in it, alone or beside the one asked
+    /// for, a list of objects stands where the pointer names a member, or one value where it names the first of a list.
     Ambiguous,
     /// `null`.
     Null,
@@ -122,7 +122,8 @@ impl<'t> Reader<'t, '_> {
                 if ends.is_some() {
                     Found::Number(Decimal::parse(token).ok_or(NotStrict)?)
                 } else if decimal::is_number(token) {
-                    Found::Null
+                    // Nobody asks for it.
+                    Found::Absent
                 } else {
                     return Err(NotStrict);
                 }
@@ -138,6 +139,9 @@ impl<'t> Reader<'t, '_> {
                 }
             }
         };
+        if !matches!(value, Found::Composite | Found::Null) {
+            self.mark_first_doubtful(node);
+        }
         if let Some(place) = ends.and_then(|number| self.found.get_mut(number)) {
             *place = value;
         }
@@ -191,6 +195,9 @@ impl<'t> Reader<'t, '_> {
         loop {
             self.skip_space();
             let key = self.string()?;
+            if key == "__proto__" {
+                return Err(NotStrict);
+            }
             self.skip_space();
             self.take(b':')?;
             self.skip_space();
@@ -210,6 +217,9 @@ impl<'t> Reader<'t, '_> {
             .any(|pair| matches!(pair, [left, right] if left == right))
         {
             return Err(NotStrict);
+        }
+        if !met.contains_key("0") {
+            self.mark_first_doubtful(node);
         }
         for (name, (times, spelled)) in met {
             self.mark_doubtful(node, &name, (times == 1).then_some(&*spelled));
@@ -244,6 +254,13 @@ impl<'t> Reader<'t, '_> {
             .filter(|(spelled, _)| plainly != Some(spelled))
             .map(|(_, child)| *child);
         self.mark_all_doubtful(doubtful.collect());
+    }
+
+    /// A pointer names the first of a list where one value stands: a server that takes one for many reads it there.
+    fn mark_first_doubtful(&mut self, node: Option<usize>) {
+        let first = node.and_then(|at| self.pointers.node(at)?.below.get("0"));
+        let first = first.into_iter().flatten().map(|(_, child)| *child);
+        self.mark_all_doubtful(first.collect());
     }
 
     /// Marks these nodes and everything below them.

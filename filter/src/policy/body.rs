@@ -1,5 +1,6 @@
 //! What a body says to the conditions that look into it. The route decides that a body is JSON, not its content-type: a
-//! client spells that as it likes.
+//! client spells that as it likes. So it may spell it for a reader of forms as well, and a body in which such a reader finds the name
+//! that a pointer begins with is doubtful there.
 
 use std::cmp::Ordering;
 
@@ -10,6 +11,7 @@ use crate::json::decimal::Decimal;
 use crate::json::pointer::Pointers;
 use crate::json::{Found, select};
 use crate::request::RequestHead;
+use crate::request::query::{FormNames, TooManyNames};
 
 /// The headers that say whether the bytes of a body are what its readers see.
 pub(super) const HEADERS: [&str; 2] = ["content-encoding", "content-type"];
@@ -25,7 +27,12 @@ pub(super) enum BodyReading<'b> {
 }
 
 impl<'b> BodyReading<'b> {
-    pub fn of(head: &RequestHead, body: &'b [u8], pointers: &Pointers) -> Self {
+    pub fn of(
+        head: &RequestHead,
+        body: &'b [u8],
+        pointers: &Pointers,
+        form_names: &FormNames,
+    ) -> Self {
         if body.is_empty() {
             return Self::Empty;
         }
@@ -36,7 +43,18 @@ impl<'b> BodyReading<'b> {
         {
             return Self::Unreadable;
         }
-        select(body, pointers).map_or(Self::Unreadable, Self::Read)
+        let Ok(mut found) = select(body, pointers) else {
+            return Self::Unreadable;
+        };
+        let mut doubt = |pointer| {
+            if let Some(found) = found.get_mut(pointer) {
+                *found = Found::Ambiguous;
+            }
+        };
+        match form_names.each_in(body, &mut doubt) {
+            Ok(()) => Self::Read(found),
+            Err(TooManyNames) => Self::Unreadable,
+        }
     }
 
     /// Whether the value at a pointer passes.
@@ -111,6 +129,8 @@ fn value_passes(found: &Found<'_>, test: &JsonTest) -> Meets {
             | Found::Text(_)
             | Found::Composite => Meets::Maybe(Doubt::Body),
         },
+        // Readers in C end a text at a NUL.
+        (JsonTest::OneOf(_), Found::Text(text)) if text.contains('\0') => Meets::Maybe(Doubt::Body),
         (JsonTest::OneOf(values), found) => values
             .iter()
             .map(|value| equals(found, value))

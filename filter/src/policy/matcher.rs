@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 
 use super::body::BodyReading;
 use super::compile::Index;
-use super::{Doubt, Rule, Subject, usable_name};
+use super::header::Headers;
+use super::{Doubt, Policy, Rule, Subject, usable_name};
 use crate::config::conditions::{
     HeaderCondition, MetadataCondition, QueryCondition, ROUTE_NAMESPACE, TextTest,
 };
 use crate::config::{Action, RuleConfig};
-use crate::glob::{Case, PathGlob, segments};
-use crate::json::pointer::Pointers;
+use crate::glob::{Case, PathGlob, Steps, segments};
 use crate::limits;
 use crate::request::host_of;
 use crate::request::path::{Finder, PathReading};
@@ -46,11 +46,14 @@ impl From<bool> for Meets {
 /// A request while it is decided on.
 pub(super) struct Evaluation<'s> {
     subject: &'s Subject<'s>,
-    pointers: &'s Pointers,
+    policy: &'s Policy,
     method: Vec<u8>,
     /// `None` where it is spelled so that servers may read another host.
     host: Option<&'s [u8]>,
     path: PathView<'s>,
+    headers: OnceCell<Headers<'s>>,
+    /// What comparisons of headers and parameters may still take.
+    steps: Steps,
     query: OnceCell<QueryReading>,
     body: OnceCell<BodyReading<'s>>,
     route: RefCell<BTreeMap<String, RouteValues>>,
@@ -83,14 +86,16 @@ impl<'a> PathView<'a> {
 }
 
 impl<'s> Evaluation<'s> {
-    pub fn new(subject: &'s Subject<'s>, pointers: &'s Pointers) -> Self {
+    pub fn new(subject: &'s Subject<'s>, policy: &'s Policy) -> Self {
         let head = subject.head;
         Self {
             subject,
-            pointers,
+            policy,
             method: head.method.to_ascii_uppercase(),
             host: host_of(&head.authority),
             path: PathView::of(&head.reading),
+            headers: OnceCell::new(),
+            steps: Steps::new(limits::COMPARISON_STEPS),
             query: OnceCell::new(),
             body: OnceCell::new(),
             route: RefCell::new(BTreeMap::new()),
@@ -157,13 +162,23 @@ impl<'s> Evaluation<'s> {
             return Some(Meets::Yes);
         }
         let bytes = self.subject.body?;
+        let Policy {
+            pointers,
+            form_names,
+            ..
+        } = self.policy;
         let body = self
             .body
-            .get_or_init(|| BodyReading::of(self.subject.head, bytes, self.pointers));
+            .get_or_init(|| BodyReading::of(self.subject.head, bytes, pointers, form_names));
         let numbered = conditions.iter().zip(&rule.pointers);
         Some(all(numbered, |(condition, pointer)| {
             body.passes(*pointer, &condition.test)
         }))
+    }
+
+    #[cfg(test)]
+    pub const fn steps_left(&self) -> usize {
+        self.steps.left()
     }
 
     /// The approval rule that the route names.
@@ -202,22 +217,30 @@ impl<'s> Evaluation<'s> {
         }
     }
 
-    /// Of a repeated header, rules that stand against a request take any value that fits, and rules that allow want all
-    /// of them to: upstreams take the first, the last or all. Envoy itself joins some that are repeated by commas (cookies
-    /// by semicolons), and HTTP/2 carries white space around a value that upstreams drop: so those rules take the parts as well.
+    /// Of a repeated header, rules that stand against a request take any value or part of one that fits, and rules that allow want
+    /// all values to: upstreams take the first, the last or all.
     fn meets_header(&self, condition: &HeaderCondition, case: Case) -> Meets {
         let values = self.subject.head.header(&condition.name);
-        let passes = |value: &[u8]| condition.test.passes(value, case);
-        match (&condition.test, case) {
-            (TextTest::Exists(wanted), _) => *wanted != values.is_empty(),
-            (_, Case::Insensitive) => values.iter().any(|value| {
-                let parts = value.split(|byte| matches!(byte, b',' | b';'));
-                passes(value.trim_ascii())
-                    || parts.into_iter().any(|part| passes(part.trim_ascii()))
-            }),
-            (_, Case::Sensitive) => !values.is_empty() && values.iter().all(|value| passes(value)),
-        }
-        .into()
+        let passes = match (&condition.test, case) {
+            (TextTest::Exists(wanted), _) => Some(*wanted != values.is_empty()),
+            (_, Case::Insensitive) => {
+                let headers = self.headers.get_or_init(|| Headers::of(self.subject.head));
+                match headers.parts(&condition.name) {
+                    Some(parts) => parts.any_passes(&condition.test, &self.steps),
+                    None => Some(false),
+                }
+            }
+            (test, Case::Sensitive) => {
+                let mut passes = Some(!values.is_empty());
+                for value in values {
+                    if passes == Some(true) {
+                        passes = test.passes(value, case, &self.steps);
+                    }
+                }
+                passes
+            }
+        };
+        passes.map_or(Meets::Maybe(Doubt::Header), Into::into)
     }
 
     fn meets_query(&self, condition: &QueryCondition, case: Case) -> Meets {
@@ -227,7 +250,9 @@ impl<'s> Evaluation<'s> {
         match (query.said(&condition.name), &condition.test) {
             (Said::Absent, TextTest::Exists(wanted)) => (!wanted).into(),
             (Said::Absent, TextTest::Glob(_) | TextTest::OneOf(_)) => Meets::No,
-            (Said::Plain(value), test) => test.passes(value, case).into(),
+            (Said::Plain(value), test) => test
+                .passes(value, case, &self.steps)
+                .map_or(Meets::Maybe(Doubt::Query), Into::into),
             (Said::Doubtful { surely_there: true }, TextTest::Exists(wanted))
                 if case == Case::Insensitive =>
             {
@@ -245,7 +270,10 @@ impl<'s> Evaluation<'s> {
                 (Some(value), TextTest::Glob(_) | TextTest::OneOf(_)) if !is_text(value) => {
                     Meets::Maybe(Doubt::RouteMetadata)
                 }
-                (Some(value), test) => test.passes(value, Case::Sensitive).into(),
+                // The operator's own texts need no bound.
+                (Some(value), test) => test
+                    .passes(value, Case::Sensitive, &Steps::new(usize::MAX))
+                    .map_or(Meets::Maybe(Doubt::RouteMetadata), Into::into),
                 (None, test) => (*test == TextTest::Exists(false)).into(),
             }
         })

@@ -50,6 +50,10 @@ fn said_of(verdict: &Verdict<'_>) -> &'static str {
             doubt: Doubt::Body, ..
         } => "ambiguous body",
         Verdict::Ambiguous {
+            doubt: Doubt::Header,
+            ..
+        } => "ambiguous header",
+        Verdict::Ambiguous {
             doubt: Doubt::PathOrHost,
             ..
         } => "ambiguous",

@@ -194,11 +194,20 @@ fn letters(raw: &[u8]) -> Option<Letters> {
 /// A text decoded until nothing is left to decode, in the plainest letters that some server may make of it; `None` where
 /// it is nested deeper than anybody decodes.
 pub(super) fn plainest(raw: &[u8]) -> Option<Vec<u8>> {
+    plainest_but(raw, None)
+}
+
+/// The same with the NULs left in, for whom a text ends there.
+pub(super) fn plainest_with_nuls(raw: &[u8]) -> Option<Vec<u8>> {
+    plainest_but(raw, Some(0))
+}
+
+fn plainest_but(raw: &[u8], kept: Option<u8>) -> Option<Vec<u8>> {
     // Some readers drop tabs, line breaks and NUL, so that they may stand within a word or an escape.
     let visible = |text: &[u8]| {
         text.iter()
             .copied()
-            .filter(|byte| !byte.is_ascii_control())
+            .filter(|byte| !byte.is_ascii_control() || Some(*byte) == kept)
             .collect::<Vec<_>>()
     };
     let mut text = visible(raw);

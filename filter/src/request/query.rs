@@ -1,9 +1,12 @@
 //! The query of a target: its pairs, and which of them carry a credential. Knows nothing of what is done with them.
 
+mod form;
+mod names;
 mod reading;
 
 use std::collections::BTreeSet;
 
+pub use form::{FormNames, TooManyNames};
 pub use reading::{ParameterName, QueryReading, Said};
 
 use super::path::decode_leniently;

@@ -82,6 +82,11 @@ fn a_name_in_another_letter_case_is_doubtful() {
         (r#"{"A":{"b":1}}"#, "/a/b"),
         (r#"{"a":{"b":1},"A":{}}"#, "/a/b"),
         (r#"[{"K":1}]"#, "/0/k"),
+        // Readers in C end a name at a NUL.
+        (r#"{"amount":1,"amount\u0000":5}"#, "/amount"),
+        (r#"{"amount":1,"amount\u0000x":5}"#, "/amount"),
+        (r#"{"AMOUNT\u0000x":5}"#, "/amount"),
+        (r#"{"a\u0000":{"b":1}}"#, "/a/b"),
     ] {
         assert_eq!(one(document, pointer), Found::Ambiguous, "{document}");
     }
@@ -107,6 +112,24 @@ fn a_member_of_what_is_a_list_is_doubtful() {
     ] {
         assert_eq!(one(document, pointer), Found::Ambiguous, "{document}");
     }
+    for (document, pointer) in [
+        (r#"{"items":{"amount":5}}"#, "/items/0/amount"),
+        (r#"{"items":{"amount":5}}"#, "/items/0"),
+        (r#"{"items":5}"#, "/items/0"),
+        (r#"{"items":"a"}"#, "/items/0"),
+        (r#"{"a":5}"#, "/0/a"),
+    ] {
+        assert_eq!(one(document, pointer), Found::Ambiguous, "{document}");
+    }
+    for (document, pointer) in [
+        (r#"{"items":{"amount":5}}"#, "/items/1/amount"),
+        (r#"{"items":{}}"#, "/items/0/amount"),
+        (r#"{"items":null}"#, "/items/0"),
+        (r#"{"items":[]}"#, "/items/0"),
+    ] {
+        assert_eq!(one(document, pointer), Found::Absent, "{document}");
+    }
+    assert_eq!(one(r#"{"a":{"0":{"b":1}}}"#, "/a/0/b"), number("1"));
     for document in [
         "[]",
         "[1]",
@@ -162,6 +185,8 @@ fn err_what_two_readers_may_read_in_two_ways() {
         "{\"x\":[{\"b\":1,\"c\":2,\"b\":3}]}",
         "{\"a\":1,\"A\":2,\"a\":3}",
         "True",
+        "{\"__proto__\":{\"a\":5}}",
+        "{\"a\":1,\"x\":[{\"\\u005f_proto__\":{\"a\":5}}]}",
     ] {
         assert_eq!(find(document, &["/a"]), Err(NotStrict), "{document}");
     }

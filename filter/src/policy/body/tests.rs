@@ -160,6 +160,9 @@ fn texts_are_compared_by_code_point() {
         (r#"{"u":"Delete_user"}"#, "no"),
         ("{\"u\":\"delete_us\u{435}r\"}", "no"),
         ("{\"u\":\"delete_user\u{200b}\"}", "no"),
+        (r#"{"u":"delete_user\u0000x"}"#, "maybe"),
+        (r#"{"u":"x\u0000"}"#, "maybe"),
+        (r#"{"u":"x","v":"\u0000"}"#, "no"),
     ] {
         assert_eq!(said(user, body), expected, "{body}");
     }
@@ -250,6 +253,40 @@ fn encodings_and_charsets_that_are_not_undone_are_doubtful() {
     ];
     assert_eq!(said_with(condition, &twice, b"{\"a\":1}"), "maybe");
     assert_eq!(said_with(condition, &twice, b""), "no");
+}
+
+/// Bottle reads a form whatever the content-type says, Rack where there is none.
+#[test]
+fn a_body_in_which_a_reader_of_forms_finds_the_name_is_doubtful() {
+    let condition = r#"{"pointer":"/amount/value","greater_than":1000}"#;
+    let types: [&[(&str, &str)]; 6] = [
+        &[],
+        &[("content-type", "")],
+        &[("content-type", "text/plain")],
+        &[("content-type", "application/json")],
+        &[("content-type", "multipart/form-data")],
+        &[("content-type", ";")],
+    ];
+    for headers in types {
+        for (body, expected) in [
+            (r#"{"amount":{"value":5000}}"#, "yes"),
+            (r#"{"amount":{"value":1}}"#, "no"),
+            (r#"{"amount":{"value":1},"x":"a=1&b=2;c=3"}"#, "no"),
+            (r#"{"amount":{"value":1},"x":"&amount=5000&y="}"#, "maybe"),
+            (r#"{"x":"&amount[value]=5000"}"#, "maybe"),
+            (r#"{"x":";am%6funt=5000"}"#, "maybe"),
+        ] {
+            assert_eq!(
+                said_with(condition, headers, body.as_bytes()),
+                expected,
+                "{headers:?} {body}"
+            );
+        }
+    }
+    let odd = format!(r#"{{"x":"{}"}}"#, "&%=".repeat(5_000));
+    assert_eq!(said(condition, &odd), "maybe");
+    let script = format!(r#"{{"x":"{}"}}"#, ";a.b=1;c[0]='é'".repeat(2_000));
+    assert_eq!(said(condition, &script), "no");
 }
 
 proptest! {

@@ -141,6 +141,118 @@ fn a_header_is_compared_by_name_without_case_and_by_any_or_all_of_its_values() {
 }
 
 #[test]
+fn a_header_with_too_many_parts_is_refused_or_never_allowed_by_its_parts() {
+    let many: String = (0..1_000).map(|part| format!("{part},")).collect();
+    let env = |test: &str| format!(r#""headers":[{{"name":"x","{test}}}]"#);
+    for (conditions, value, expected) in [
+        (
+            env(r#"equals":"prod""#),
+            &*many,
+            ("ambiguous header", "deny"),
+        ),
+        (
+            env(r#"glob":"*prod*""#),
+            &*many,
+            ("ambiguous header", "deny"),
+        ),
+        (env(r#"glob":"*9*""#), &*many, ("ambiguous header", "pass")),
+        (env(r#"exists":true"#), &*many, ("hold", "pass")),
+        (
+            env(r#"equals":"prod""#),
+            &*",".repeat(50_000),
+            ("pass", "deny"),
+        ),
+    ] {
+        let sent = Sent {
+            headers: &[("x", value.as_bytes())],
+            ..Sent::default()
+        };
+        assert_eq!(both(&conditions, &sent), expected, "{conditions}");
+    }
+}
+
+/// The work of one decision does not grow with the product of what a client sends and what the operator wrote.
+#[test]
+fn comparisons_of_a_decision_are_bounded_however_long_a_value_and_however_many_rules() {
+    let names: Vec<String> = (0..1_000)
+        .map(|tenant| format!("\"tenant-{tenant:04}\""))
+        .collect();
+    let names = names.join(",");
+    let rules_with = |count: usize, part: &str, test: &dyn Fn(usize) -> String| {
+        let rules = (0..count).map(|at| {
+            rule(
+                &format!(r#""{part}":[{{"name":"x","{}}}]"#, test(at)),
+                "deny",
+            )
+        });
+        policy(&format!("[{}]", rules.collect::<Vec<_>>().join(",")))
+    };
+    let parts: String = (0..500).map(|part| format!("tenant-x{part},")).collect();
+    let long = "a".repeat(57_000);
+    let query = format!("/p?x={long}");
+    let equals = |at: usize| format!(r#"equals":"t{at}""#);
+    let one_of = |_: usize| format!(r#"in":[{names}]"#);
+    let glob = |_: usize| format!(r#"glob":"*{}b*""#, "a".repeat(50));
+    let table = [
+        (
+            rules_with(9_999, "headers", &equals),
+            &*parts,
+            "/p",
+            "pass",
+            100_000,
+        ),
+        (
+            rules_with(100, "headers", &one_of),
+            &*parts,
+            "/p",
+            "pass",
+            1_000_000,
+        ),
+        (
+            rules_with(100, "headers", &glob),
+            &*long,
+            "/p",
+            "ambiguous header",
+            limits::COMPARISON_STEPS,
+        ),
+        (
+            rules_with(100, "query", &one_of),
+            "",
+            &*query,
+            "pass",
+            100_000,
+        ),
+        (
+            rules_with(100, "query", &glob),
+            "",
+            &*query,
+            "ambiguous query",
+            limits::COMPARISON_STEPS,
+        ),
+    ];
+    for (policy, value, target, expected, most) in table {
+        let sent = Sent {
+            target,
+            headers: &[("x", value.as_bytes())],
+            ..Sent::default()
+        };
+        let head = sent.head(&policy);
+        let subject = Subject {
+            head: &head,
+            body: None,
+            route: &sent.route,
+        };
+        let evaluation = Evaluation::new(&subject, &policy);
+
+        let verdict = decided(&evaluation, policy.rules.iter());
+
+        assert_eq!(said_of(&verdict), expected, "{target:.20}");
+        let steps = limits::COMPARISON_STEPS - evaluation.steps_left();
+        assert!((1..=most).contains(&steps), "{steps}");
+    }
+}
+
+#[test]
 fn all_conditions_of_a_rule_must_hold() {
     let conditions = r#""headers":[{"name":"a","equals":"1"},{"name":"b","exists":true}],"query":[{"name":"q","equals":"1"}]"#;
     let headers: [(&str, &[u8]); 2] = [("a", b"1"), ("b", b"x")];

@@ -90,7 +90,7 @@ fn looked_at(policy: &Policy, method: &str, target: &str) -> Option<usize> {
         body: None,
         route: &NoMetadata,
     };
-    let places = Evaluation::new(&subject, &policy.pointers).candidates(&policy.index);
+    let places = Evaluation::new(&subject, policy).candidates(&policy.index);
     places.map(|places| places.len())
 }
 

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use super::names::{Key, Names};
 use super::parameters;
+use crate::limits;
 use crate::request::RequestHead;
 use crate::request::path::{JOKER, decode, decode_leniently, plainest};
 
@@ -11,7 +13,8 @@ use crate::request::path::{JOKER, decode, decode_leniently, plainest};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParameterName {
     written: Vec<u8>,
-    common: Vec<u8>,
+    keys: Vec<Key>,
+    holders: Vec<Key>,
 }
 
 impl ParameterName {
@@ -19,10 +22,11 @@ impl ParameterName {
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         let fits = |byte: u8| byte.is_ascii_graphic() && !b"%+&=;#?".contains(&byte);
-        let common = common_form(name.as_bytes())?;
+        let names = Names::of(name.as_bytes());
         (!name.is_empty() && name.bytes().all(fits)).then(|| Self {
             written: name.as_bytes().to_vec(),
-            common,
+            keys: names.own,
+            holders: names.holders,
         })
     }
 
@@ -48,21 +52,26 @@ pub enum Said<'q> {
 }
 
 /// The parameters of a request's query, read once for all rules.
-#[derive(Debug)]
+///
+/// What stands in a value names nothing, even where it is a query of its own: `next=%2Fitems%3Fmode%3Dlive%26a%3D1` says nothing of
+/// `mode`. Only a server that decodes a query before it cuts it would read it so, and such a server breaks each address that its
+/// honest clients send in a parameter; those would all be refused here. A name holds such signs in no honest request.
+#[derive(Debug, Default)]
 pub struct QueryReading {
-    /// By the form that all spellings of a name share.
-    by_name: BTreeMap<Vec<u8>, Vec<Occurrence>>,
+    /// The value of each parameter, where everybody reads the same.
+    values: Vec<Option<Vec<u8>>>,
+    /// By their own names as some reader may give them.
+    own: Places,
+    /// By the names that hold theirs.
+    held: Places,
+    /// By their names as spelled, where nobody would cut them off in another way.
+    spelled: Places,
     /// Whether some reader could find any parameter at all.
     could_hold_any: bool,
 }
 
-#[derive(Clone, Debug)]
-struct Occurrence {
-    /// The name as spelled, where nobody would cut or decode it in another way.
-    plain_name: Option<Vec<u8>>,
-    /// The value, where everybody reads the same.
-    plain_value: Option<Vec<u8>>,
-}
+/// Where parameters stand among the values, by name.
+type Places = BTreeMap<Key, Vec<usize>>;
 
 impl QueryReading {
     /// Reads the query of a request.
@@ -72,90 +81,105 @@ impl QueryReading {
         let path = head.path().unwrap_or_default();
         let path_may_end_early = path.contains(&b'%')
             && plainest(path).is_none_or(|path| path.contains(&b'?') || path.contains(&JOKER));
-        let mut reading = Self {
-            by_name: BTreeMap::new(),
-            could_hold_any: path_may_end_early,
-        };
         let query = head.query().unwrap_or_default();
+        let mut reading = Self {
+            could_hold_any: path_may_end_early,
+            ..Self::default()
+        };
         let is_cut = query.contains(&b'#');
         let mut before = None;
         for (parameter, behind) in parameters(query) {
-            let is_alone = !is_cut && before != Some(b';') && behind != Some(b';');
-            before = behind;
-            let Some(common) = common_form(parameter.name) else {
+            if reading.values.len() == limits::QUERY_PARAMETERS {
                 reading.could_hold_any = true;
-                continue;
-            };
-            let occurrence = Occurrence {
-                plain_name: is_alone.then(|| parameter.name.to_vec()),
-                plain_value: plain_value(parameter.value.unwrap_or_default()),
-            };
-            // `amount[]` and `amount[x]` are `amount` to some, and `x%26amount`, `?amount` and `amount%3D1` to whoever decodes first
-            // or cuts at each `?`.
-            let bracket = common.iter().position(|byte| *byte == b'[');
-            let base = bracket.and_then(|at| common.get(..at));
-            let holds_several = common.iter().any(is_separator);
-            let pieces = common.split(is_separator).filter(|_| holds_several);
-            for also in base.into_iter().chain(pieces) {
-                let doubtful = Occurrence {
-                    plain_name: None,
-                    plain_value: None,
-                };
-                let name = also.trim_ascii().to_vec();
-                reading.by_name.entry(name).or_default().push(doubtful);
+                break;
             }
-            reading.by_name.entry(common).or_default().push(occurrence);
+            let value = parameter.value.unwrap_or_default();
+            let is_alone =
+                !is_cut && before != Some(b';') && behind != Some(b';') && !is_cut_later(value);
+            before = behind;
+            reading.add(parameter.name, is_alone, plain_value(value));
+        }
+        // To servers of today a `;` is a letter of the name.
+        let pieces = query
+            .split(|byte| *byte == b'&')
+            .take(limits::QUERY_PARAMETERS);
+        for piece in pieces.filter(|piece| piece.contains(&b';')) {
+            let name = piece.split(|byte| *byte == b'=').next();
+            reading.add(name.unwrap_or_default(), false, None);
         }
         reading
     }
 
-    /// What the query says of a parameter.
+    fn add(&mut self, spelled: &[u8], is_alone: bool, value: Option<Vec<u8>>) {
+        let names = Names::of(spelled);
+        let place = self.values.len();
+        self.values.push(value);
+        self.could_hold_any |= names.could_be_any;
+        let put = |places: &mut Places, key: Key| {
+            let places = places.entry(key).or_default();
+            places.push(place);
+        };
+        names
+            .own
+            .into_iter()
+            .for_each(|key| put(&mut self.own, key));
+        names
+            .holders
+            .into_iter()
+            .for_each(|key| put(&mut self.held, key));
+        if is_alone {
+            put(&mut self.spelled, spelled.to_vec());
+        }
+    }
+
+    /// What the query says of a parameter. Takes no longer with many parameters of the name.
     #[must_use]
     pub fn said(&self, name: &ParameterName) -> Said<'_> {
-        let occurrences = self
-            .by_name
-            .get(&name.common)
-            .map(Vec::as_slice)
-            .unwrap_or_default();
-        let is_plain = |occurrence: &Occurrence| {
-            occurrence
-                .plain_name
-                .as_ref()
-                .is_some_and(|spelled| *spelled == name.written)
-        };
-        match occurrences {
-            [] if !self.could_hold_any => Said::Absent,
-            [
-                only @ Occurrence {
-                    plain_value: Some(value),
-                    ..
-                },
-            ] if !self.could_hold_any && is_plain(only) => Said::Plain(value),
-            several => Said::Doubtful {
-                surely_there: several.iter().any(is_plain),
+        // All places are the same one, or there are several.
+        let mut only: Option<Option<usize>> = None;
+        for key in &name.keys {
+            for places in [self.own.get(key), self.held.get(key)]
+                .into_iter()
+                .flatten()
+            {
+                let place = match (places.as_slice(), only) {
+                    ([place], None) => Some(*place),
+                    ([place], Some(known)) if known == Some(*place) => known,
+                    _ => None,
+                };
+                only = Some(place);
+            }
+        }
+        if only.is_none() && !self.could_hold_any {
+            return Said::Absent;
+        }
+        // `user=2` beside `user[id]=1` replaces it for some.
+        let is_replaced = name.holders.iter().any(|key| self.own.contains_key(key));
+        let spelled = self.spelled.get(&name.written);
+        let value = only
+            .flatten()
+            .filter(|_| spelled.is_some() && !is_replaced && !self.could_hold_any)
+            .and_then(|place| self.values.get(place)?.as_deref());
+        match value {
+            Some(value) => Said::Plain(value),
+            None => Said::Doubtful {
+                surely_there: !is_replaced && spelled.is_some(),
             },
         }
     }
 }
 
-/// One form for all spellings that some server may take for one name: decoded to the end, without letter case, and with
-/// the signs that PHP makes an underscore of. `None` where it is nested deeper than anybody decodes.
-fn common_form(name: &[u8]) -> Option<Vec<u8>> {
-    let spaced: Vec<u8> = plainest(name)?
-        .into_iter()
-        .filter(|byte| *byte != JOKER)
-        .map(|byte| if byte == b'+' { b' ' } else { byte })
-        .collect();
-    let underscored = spaced.trim_ascii().iter().map(|byte| match byte {
-        b'.' | b' ' => b'_',
-        _ => *byte,
-    });
-    Some(underscored.collect())
-}
-
-/// What separates parameters from each other, from their values or from the path.
-fn is_separator(byte: &u8) -> bool {
-    matches!(byte, b'&' | b';' | b'=' | b'?' | b'#')
+/// Whether qs ends the name within what others take for the value: it looks for `]=` before it looks for `=`.
+fn is_cut_later(value: &[u8]) -> bool {
+    let before = |equals: usize| value.get(..equals).unwrap_or_default();
+    value
+        .iter()
+        .enumerate()
+        .filter(|(_, byte)| **byte == b'=')
+        .any(|(at, _)| {
+            let before = before(at);
+            before.ends_with(b"]") || before.ends_with(b"%5D") || before.ends_with(b"%5d")
+        })
 }
 
 /// The value decoded once, `+` as a space; `None` where an escape is malformed, a second decoding would give something else, or
@@ -170,158 +194,4 @@ fn plain_value(spelled: &[u8]) -> Option<Vec<u8>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::request::HeaderNames;
-
-    fn reading(target: &[u8]) -> QueryReading {
-        let headers = [(":method", &b"GET"[..]), (":path", target)];
-        let head = RequestHead::parse(headers.into_iter(), &HeaderNames::default());
-        QueryReading::of(&head.expect("readable"))
-    }
-
-    fn name(written: &str) -> ParameterName {
-        ParameterName::parse(written).expect(written)
-    }
-
-    #[test]
-    fn ok_plain_parameters() {
-        for (target, value) in [
-            ("/a?env=prod", "prod"),
-            ("/a?x=1&env=prod&y=2", "prod"),
-            ("/a?env=a+b%21%2f", "a b!/"),
-            ("/a?env=", ""),
-            ("/a?env", ""),
-            ("/a?env=a=b", "a=b"),
-            ("/a?env=50%25", "50%"),
-            ("/a?a;b&env=1&c;d", "1"),
-            ("/a%20b?env=1", "1"),
-        ] {
-            assert_eq!(
-                reading(target.as_bytes()).said(&name("env")),
-                Said::Plain(value.as_bytes()),
-                "{target}"
-            );
-        }
-        assert_eq!(
-            reading(b"/a?env=%ff").said(&name("env")),
-            Said::Plain(b"\xff")
-        );
-        assert_eq!(
-            reading(b"/a?user[id]=1&user[x]=2").said(&name("user[id]")),
-            Said::Plain(b"1")
-        );
-        assert_eq!(reading(b"/a?a.b=1").said(&name("a.b")), Said::Plain(b"1"));
-    }
-
-    #[test]
-    fn ok_absent_parameters() {
-        for target in [
-            "/a",
-            "/a?",
-            "/a?&&",
-            "/a?environment=1",
-            "/a?x=env",
-            "/env=1",
-            "/a?x[env]=1",
-            "/a%2fb?x=1",
-        ] {
-            assert_eq!(
-                reading(target.as_bytes()).said(&name("env")),
-                Said::Absent,
-                "{target}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_parameter_with_more_than_one_reading_is_doubtful() {
-        for (target, surely_there) in [
-            ("/a?env=1&env=2", true),
-            ("/a?env=1&ENV=2", true),
-            ("/a?env=1&%65nv=2", true),
-            ("/a?env=%2531", true),
-            ("/a?env=%zz", true),
-            ("/a?env=1&env[]=2", true),
-            ("/a?env=prod%00", true),
-            ("/a?env=prod%00x", true),
-            ("/a?env=1&x%26env=2", true),
-            ("/a?%65nv=1", false),
-            ("/a?e%256ev=1", false),
-            ("/a?Env=1", false),
-            ("/a?env+=1", false),
-            ("/a?+env=1", false),
-            ("/a?env%00=1", false),
-            ("/a?e%ffnv=1", false),
-            ("/a?%u0065nv=1", false),
-            ("/a?%EF%BD%85nv=1", false),
-            ("/a??env=1", false),
-            ("/a??x=1&?env=1", false),
-            ("/a?x%26env=1", false),
-            ("/a?x%2526env=1", false),
-            ("/a?x%3Benv=1", false),
-            ("/a?x%23env=1", false),
-            ("/a?env%3D1", false),
-            ("/a?x=1&env%3d1=2", false),
-            ("/a?env[]=1", false),
-            ("/a?env[x]=1", false),
-            ("/a?env%5B%5D=1", false),
-            ("/a?x=1;env=2", false),
-            ("/a?env=1;x=2", false),
-            ("/a?x=1#&env=2", false),
-            ("/a%3Fenv=1", false),
-            ("/a%253Fenv=1", false),
-        ] {
-            assert_eq!(
-                reading(target.as_bytes()).said(&name("env")),
-                Said::Doubtful { surely_there },
-                "{target}"
-            );
-        }
-        assert_eq!(
-            reading(b"/a?a_b=1").said(&name("a.b")),
-            Said::Doubtful {
-                surely_there: false
-            }
-        );
-        let nested = format!("/a?%{}65nv=1", "25".repeat(20));
-        assert_eq!(
-            reading(nested.as_bytes()).said(&name("x")),
-            Said::Doubtful {
-                surely_there: false
-            }
-        );
-    }
-
-    #[test]
-    fn err_names_that_no_query_spells_plainly() {
-        for written in [
-            "", "a b", "a%20b", "a+b", "a=b", "a&b", "a;b", "a#b", "a?b", "é", "a\tb",
-        ] {
-            assert_eq!(ParameterName::parse(written), None, "{written}");
-        }
-    }
-
-    proptest! {
-        /// Whatever the spelling: a reader that decodes names and values once and takes the first or the last finds no
-        /// other value than the plain one, and nothing where the parameter is absent.
-        #[test]
-        fn a_plain_or_absent_parameter_is_so_to_a_reader_that_decodes_once(query in "([&;=+ab%6125]|%61|a=|%2561){0,10}") {
-            let reading = reading(format!("/x?{query}").as_bytes());
-            let values: Vec<Vec<u8>> = query
-                .split('&')
-                .filter(|piece| !piece.is_empty())
-                .map(|piece| piece.split_once('=').unwrap_or((piece, "")))
-                .filter(|(name, _)| decode_leniently(name.replace('+', " ").as_bytes()) == b"a")
-                .map(|(_, value)| decode_leniently(value.replace('+', " ").as_bytes()))
-                .collect();
-            match reading.said(&name("a")) {
-                Said::Absent => prop_assert!(values.is_empty(), "{query}"),
-                Said::Plain(value) => prop_assert_eq!(values, [value.to_vec()], "{}", query),
-                Said::Doubtful { surely_there } => prop_assert!(!surely_there || !values.is_empty(), "{query}"),
-            }
-        }
-    }
-}
+mod tests;
