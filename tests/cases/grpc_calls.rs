@@ -9,7 +9,7 @@ use hoop_tests::on_both_hosts;
 use hoop_tests::policy;
 use hoop_tests::scene::Scene;
 use hoop_tests::wait;
-use host_sim_ledger::proto::{GetBalanceRequest, WatchRequest};
+use host_sim_ledger::proto::{Currency, GetBalanceRequest, WatchRequest};
 use host_sim_ledger::tonic::codec::CompressionEncoding;
 use host_sim_ledger::tonic::{Code, Request, Status};
 use host_sim_ledger::{Message, Method, Script};
@@ -91,7 +91,7 @@ async fn a_call_that_no_rule_meets_passes_with_its_metadata(host: Host) {
     let world = LedgerScene::start(scene).await;
     let question = GetBalanceRequest {
         account: "demo/cash".to_owned(),
-        ..GetBalanceRequest::default()
+        currency: Currency::Eur.into(),
     };
     let question = with_metadata(question, &[("x-agent", "seven"), ("x-hoop-denied", "no")]);
 
@@ -191,7 +191,9 @@ async fn a_deadline_ends_the_hold_before_it(host: Host) {
     let scene = Scene::lying(host).policy(holding(&["Post"], "hold"));
     let world = LedgerScene::start(scene).await;
     let id = numbered::id(1);
-    world.scene.lies().undecided(&id);
+    let lies = world.scene.lies();
+    lies.undecided(&id);
+    lies.on(Kind::Claim, Reply::review(200, false, &id, "PENDING"));
     let mut posting = Request::new(world.posting(5));
     // The header alone: the client's own clock would end the call at the deadline.
     let deadline = "3S".parse().expect("ASCII");
@@ -413,7 +415,7 @@ async fn a_thousand_calls_at_once_run_once_each(host: Host) {
         let client = world.client().await;
         for number in 0..250 {
             let mut client = client.clone();
-            let posting = world.posting(connection * 250 + number);
+            let posting = world.posting(connection * 250 + number + 1);
             calls.spawn(async move { client.post(posting).await });
         }
     }
@@ -433,6 +435,6 @@ async fn a_thousand_calls_at_once_run_once_each(host: Host) {
         })
         .collect();
     amounts.sort_unstable();
-    assert_eq!(amounts, (0..1_000).collect::<Vec<i64>>());
+    assert_eq!(amounts, (1..=1_000).collect::<Vec<i64>>());
     world.scene.finish(0).await;
 }

@@ -98,13 +98,13 @@ async fn a_server_that_speaks_first_is_heard_before_anything_is_approved(host: H
     let policy = holding_with_descriptors(&["Reconcile"], "hold");
     let world = LedgerScene::start(Scene::real(host).policy(policy)).await;
     let (sender, stream) = fed::<ReconcileRequest>();
-    let request = with_metadata(stream, &[(GREET, "hello")]);
+    let request = with_metadata(stream, &[(GREET, "ledger")]);
 
     let response = world.client().await.reconcile(request).await;
 
     let mut answers = response.expect("a head").into_inner();
     let greeting = answers.message().await.expect("a stream that goes well");
-    assert_eq!(greeting.expect("a greeting").note, "hello");
+    assert_eq!(greeting.expect("a greeting").note, "hello, ledger");
     sender
         .send(entry("p-1"))
         .await

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -89,9 +89,7 @@ impl State {
 impl LyingPlane {
     /// Listens on a free loopback port. Until a case says otherwise it answers 500.
     pub async fn start() -> LyingPlane {
-        let listener = TcpListener::bind("127.0.0.1:0")
-            .await
-            .expect("a free loopback port");
+        let listener = listen(SocketAddr::from(([127, 0, 0, 1], 0)));
         let address = listener.local_addr().expect("a bound address");
         let state = Arc::new(Mutex::new(State::default()));
         let gone = Arc::new(watch::Sender::new(0));
@@ -200,9 +198,7 @@ impl LyingPlane {
 
     /// Listens again on the same port.
     pub async fn resume(&self) {
-        let listener = TcpListener::bind(self.address)
-            .await
-            .expect("the port that was ours");
+        let listener = listen(self.address);
         let task = tokio::spawn(accept(
             listener,
             Arc::clone(&self.state),
@@ -210,6 +206,16 @@ impl LyingPlane {
         ));
         *self.server.lock().unwrap_or_else(PoisonError::into_inner) = Some(task);
     }
+}
+
+/// With room for a thousand connections that come at once: a case has one thread for all its parties.
+fn listen(address: SocketAddr) -> TcpListener {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.set_reuseaddr(true).expect("an option of sockets");
+    socket
+        .bind(address)
+        .expect("a free loopback port, or the one that was ours");
+    socket.listen(4_096).expect("a socket that listens")
 }
 
 async fn accept(listener: TcpListener, state: Arc<Mutex<State>>, gone: watch::Receiver<u32>) {
