@@ -1,5 +1,6 @@
 //! The flags of `host-sim`: types and help texts only, no behaviour. Every address and path can also be set by a variable.
 
+mod grpc;
 mod proxy;
 
 use std::ffi::OsString;
@@ -8,6 +9,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub use grpc::{DescriptorsArguments, LEDGER, LedgerArguments, LedgerCommand};
 pub use proxy::{
     ClusterArgument, EnvironmentArgument, FilterArguments, LevelArgument, Mode, PolicyArgument,
     ProtocolArgument, ProxyArguments, UPSTREAM,
@@ -35,6 +37,10 @@ pub enum Command {
     Approvals(ApprovalsArguments),
     /// Show which sidecars (gates) have reported to the plane, and whether they still do.
     Sidecars(SidecarsArguments),
+    /// Check a file of protobuf descriptors and print it as the filter's configuration takes it.
+    Descriptors(DescriptorsArguments),
+    /// Call the demo gRPC service of `up`.
+    Ledger(LedgerArguments),
     /// Become another program that the system ends together with `parent`; `up` starts Envoy through it.
     #[command(hide = true)]
     ExecChild(ExecChildArguments),

@@ -171,3 +171,56 @@ fn a_file_that_is_no_envoy_is_told_in_one_line() {
         assert!(told.contains("`--envoy"), "{told}");
     }
 }
+
+/// The client of the demo service asks nobody but the address that it is given.
+#[test]
+fn what_a_ledger_call_cannot_send_is_told_in_one_line() {
+    let dir = TestDir::new("ledger");
+    let postings = dir.0.join("postings.csv");
+    std::fs::write(&postings, "demo/rent,-850.00\ndemo/rent\n").expect("a file");
+    let postings = postings.to_str().expect("a plain path");
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = closed.local_addr().expect("its address").to_string();
+    drop(closed);
+    for (arguments, expected) in [
+        (
+            vec!["post", "--account", "a", "--amount", "1,50"],
+            "error: --amount: \"1,50\" is no amount in EUR; hint: write it as 120".to_owned(),
+        ),
+        (
+            vec!["import", postings],
+            format!("error: {postings}:2: found \"demo/rent\", need account,amount or "),
+        ),
+        (
+            vec!["import", "/nowhere/a.csv"],
+            "error: /nowhere/a.csv: cannot read the postings: No such file".to_owned(),
+        ),
+        (
+            vec!["reconcile", "p-1"],
+            "error: \"p-1\" is no line of a statement, need ID,ACCOUNT,AMOUNT".to_owned(),
+        ),
+        (
+            vec!["balance", "a", "--metadata", "te=x"],
+            "error: \"te\" with this value is no metadata of a caller's: ".to_owned(),
+        ),
+        (
+            vec!["balance", "a", "--address", "https://h:1"],
+            "error: \"https://h:1\" is no address of a gRPC server without TLS: ".to_owned(),
+        ),
+        (
+            vec!["balance", "a", "--address", &address],
+            format!("error: cannot connect to {address}: "),
+        ),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_host-sim"))
+            .arg("ledger")
+            .args(["--address", &address])
+            .args(&arguments)
+            .stdin(Stdio::null())
+            .output()
+            .expect("host-sim starts");
+        let told = error(&output);
+        assert!(told.starts_with(&expected), "{told}");
+        assert!(output.stdout.is_empty(), "{output:?}");
+    }
+}

@@ -230,7 +230,9 @@ fn up_arguments(line: &str) -> UpArguments {
     match Arguments::try_parse_from(words).expect("parses").command {
         Command::Up(arguments) => arguments,
         Command::Approvals(_)
+        | Command::Descriptors(_)
         | Command::ExecChild(_)
+        | Command::Ledger(_)
         | Command::Plane(_)
         | Command::Proxy(_)
         | Command::Sidecars(_) => {
