@@ -47,19 +47,24 @@ fn host_sim(arguments: &[&str], data_dir: &Path) -> Command {
     command
 }
 
+/// The flags of `up` that name a port.
+const PORTS: [&str; 7] = [
+    "--listen",
+    "--plane-listen",
+    "--upstream-listen",
+    "--admin-listen",
+    "--grpc-listen",
+    "--ledger-listen",
+    "--grpc-admin-listen",
+];
+
 /// `host-sim up` with what must be a file, and on ports that nobody else is asked for here.
 fn up(envoy: &str, data_dir: &Path) -> Output {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
-    // All four are held until the last is known, so that no two are the same.
-    let free = [(); 4].map(|()| std::net::TcpListener::bind("127.0.0.1:0").expect("a free port"));
+    // All are held until the last is known, so that no two are the same.
+    let free = PORTS.map(|_| std::net::TcpListener::bind("127.0.0.1:0").expect("a free port"));
     let mut command = host_sim(&["up", "--envoy", envoy, "--wasm", file], data_dir);
-    let flags = [
-        "--listen",
-        "--plane-listen",
-        "--upstream-listen",
-        "--admin-listen",
-    ];
-    for (flag, taken) in flags.iter().zip(&free) {
+    for (flag, taken) in PORTS.iter().zip(&free) {
         let address = taken.local_addr().expect("its address");
         command.args([flag, address.to_string().as_str()]);
     }
@@ -128,13 +133,7 @@ fn a_second_up_on_one_data_directory_is_refused_and_writes_nothing() {
         told.contains("is in use by another `host-sim up`"),
         "{told}"
     );
-    for flag in [
-        "--data-dir",
-        "--listen",
-        "--plane-listen",
-        "--upstream-listen",
-        "--admin-listen",
-    ] {
+    for flag in PORTS.into_iter().chain(["--data-dir"]) {
         assert!(told.contains(&format!("`{flag}`")), "{told}");
     }
     let left: Vec<_> = std::fs::read_dir(&dir.0)
