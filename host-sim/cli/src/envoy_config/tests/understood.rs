@@ -49,7 +49,7 @@ fn the_shipped_file_is_understood_whole() {
         Some(Duration::from_secs(10))
     );
     assert_eq!(listener.http.idle_timeout, Some(Duration::from_secs(3600)));
-    assert_eq!(host.request_headers_to_remove.len(), 19);
+    assert_eq!(host.request_headers_to_remove.len(), 26);
     assert_eq!(
         listener.virtual_hosts[0].routes[0].matcher,
         RouteMatcher::Prefix("/".to_owned())
