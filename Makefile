@@ -56,7 +56,7 @@ TEST_ENVIRONMENT := ENVOY="$(ENVOY_BINARY)" HOOP_FILTER_WASM="$(HOOP_FILTER_WASM
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: $(RUN_READY) wasm host-sim ## start the demo: plane, upstream and Envoy with the gate (without Envoy: HOST=sim; flags: ARGS="--help")
+run: $(RUN_READY) wasm host-sim ## start the demo: plane, services for HTTP and gRPC, Envoys with the gate (without Envoy: HOST=sim; flags: ARGS="--help")
 	@exec env HOST_SIM_HOST="$(RUN_HOST)" ENVOY="$(ENVOY_BINARY)" HOOP_FILTER_WASM="$(HOOP_FILTER_WASM)" "$(HOST_SIM)" up $(ARGS)
 
 test: $(ENVOY_READY) wasm guests host-sim ## run every test, those on real Envoy too

@@ -15,6 +15,7 @@ use hoop_tests::{binaries, host, wait};
 use host_sim_cli::bootstrap::Bootstrap;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
+use tokio::runtime::Builder;
 
 on_both_hosts! {
     the_host_accepts_every_bootstrap_that_we_ship,
@@ -22,6 +23,7 @@ on_both_hosts! {
     a_taken_port_is_told_in_one_line_that_names_its_flag,
     a_stop_of_the_whole_stack_keeps_what_was_filed,
     a_configuration_that_the_gate_refuses_ends_the_stack_with_the_reason,
+    a_gate_that_ends_by_itself_ends_the_stack_with_the_reason,
 }
 
 async fn the_host_accepts_every_bootstrap_that_we_ship(host: Host) {
@@ -35,12 +37,13 @@ async fn the_host_accepts_every_bootstrap_that_we_ship(host: Host) {
         bootstrap
             .set_wasm_module(&binaries::filter_module())
             .expect("the gate's place");
+        host.adapt(&mut bootstrap);
         let token = "hsc_0123456789012345678901234567890123456789";
         let (accepted, log) = host::validate(host, folder.path(), &bootstrap, token).await;
         assert!(accepted, "{}\n{log}", file.display());
         checked += 1;
     }
-    assert!(checked > 0, "no bootstrap under envoy/");
+    assert_eq!(checked, 2, "envoy.yaml and grpc.yaml");
 }
 
 fn yaml_files(folder: &Path) -> Vec<PathBuf> {
@@ -56,12 +59,12 @@ fn yaml_files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Ports of one `host-sim up`: gate, plane, upstream, admin.
-struct Ports([u16; 4]);
+/// Ports of one `host-sim up`: gate, plane, upstream, admin; gate for gRPC, its service, its admin.
+struct Ports([u16; 7]);
 
 impl Ports {
     fn free() -> Ports {
-        Ports([free_port(), free_port(), free_port(), free_port()])
+        Ports([(); 7].map(|()| free_port()))
     }
 
     fn flags(&self) -> Vec<String> {
@@ -72,11 +75,14 @@ impl Ports {
     }
 }
 
-const FLAGS: [&str; 4] = [
+const FLAGS: [&str; 7] = [
     "--listen",
     "--plane-listen",
     "--upstream-listen",
     "--admin-listen",
+    "--grpc-listen",
+    "--ledger-listen",
+    "--grpc-admin-listen",
 ];
 
 fn up(host: Host, ports: &Ports, data: &Path) -> Command {
@@ -133,6 +139,71 @@ async fn approvals(plane: u16, data: &Path, arguments: &[&str]) -> Output {
         .expect("host-sim starts")
 }
 
+/// A posting through the gate for gRPC, by the project's own client: what it was answered, and whether it was booked.
+async fn post(ports: &Ports) -> (String, bool) {
+    let output = Command::new(binaries::host_sim())
+        .args(["ledger", "post", "--account", "demo/cash"])
+        .args(["--amount", "120.00", "--deadline", "60"])
+        .args(["--address", &format!("127.0.0.1:{}", ports.0[4])])
+        .stdin(Stdio::null())
+        .output();
+    let output = wait::within("host-sim ledger", output)
+        .await
+        .expect("host-sim starts");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.is_empty(), "{told}");
+    let answer = String::from_utf8_lossy(&output.stdout).into_owned();
+    (answer, output.status.success())
+}
+
+/// The approval that a posting waits for.
+async fn pending_post(ports: &Ports) -> String {
+    let (answer, is_booked) = post(ports).await;
+    let mut lines = answer.lines();
+    let status = lines.next().unwrap_or_default();
+    assert!(
+        !is_booked && status.starts_with("PERMISSION_DENIED (7): "),
+        "{answer}"
+    );
+    let id = lines.find_map(|line| line.strip_prefix("x-hoop-approval-id: "));
+    assert!(
+        answer.contains("x-hoop-approval-status: PENDING"),
+        "{answer}"
+    );
+    id.unwrap_or_else(|| panic!("no approval in {answer}"))
+        .to_owned()
+}
+
+async fn a_posting_waits_for_a_person_who_reads_it_and_passes_once(ports: &Ports, data: &Path) {
+    let plane = ports.0[1];
+    let id = pending_post(ports).await;
+    let shown = approvals(plane, data, &["show", &id]).await;
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    let statement: Vec<&str> = shown
+        .lines()
+        .filter_map(|line| line.strip_prefix("  | "))
+        .collect();
+    assert_eq!(
+        statement,
+        [
+            "/ledger.v1.Ledger/Post",
+            "{",
+            "  \"account\": \"demo/cash\",",
+            "  \"amountMinor\": \"12000\",",
+            "  \"currency\": \"CURRENCY_EUR\"",
+            "}",
+        ]
+    );
+    let approved = approvals(plane, data, &["approve", &id]).await;
+    assert!(approved.status.success(), "{approved:?}");
+    let (answer, is_booked) = post(ports).await;
+    assert!(
+        is_booked && answer.starts_with("booked: p-2  120.00 EUR to demo/cash"),
+        "{answer}"
+    );
+    assert_ne!(pending_post(ports).await, id);
+}
+
 async fn the_whole_stack_starts_in_one_command_works_and_stops_without_a_trace(host: Host) {
     let folder = Folder::create();
     let ports = Ports::free();
@@ -170,6 +241,7 @@ async fn the_whole_stack_starts_in_one_command_works_and_stops_without_a_trace(h
     assert!(approved.status.success(), "{approved:?}");
     assert_eq!(send("POST").await.status, 200);
     assert_ne!(answer::pending(&send("POST").await), id);
+    a_posting_waits_for_a_person_who_reads_it_and_passes_once(&ports, folder.path()).await;
 
     let pid = child.id().expect("a running process").to_string();
     let interrupted = Command::new("kill").args(["-INT", &pid]).status().await;
@@ -222,6 +294,7 @@ async fn a_stop_of_the_whole_stack_keeps_what_was_filed(host: Host) {
     let mut ids = Vec::new();
     for _ in 0..2 {
         let mut child = up(host, &ports, folder.path())
+            .arg("--without-grpc")
             .spawn()
             .expect("host-sim starts");
         printed(&mut child, &["Ctrl-C".to_owned()]).await;
@@ -252,6 +325,7 @@ async fn a_configuration_that_the_gate_refuses_ends_the_stack_with_the_reason(ho
     std::fs::write(&file, "{\"listner_name\": \"a\"}").expect("a file");
     let ports = Ports::free();
     let output = up(host, &ports, folder.path())
+        .arg("--without-grpc")
         .arg("--filter-config")
         .arg(&file)
         .output();
@@ -264,4 +338,65 @@ async fn a_configuration_that_the_gate_refuses_ends_the_stack_with_the_reason(ho
         told.contains("listner_name") && told.contains("hint:"),
         "{told}"
     );
+}
+
+/// Of the two gates the second, whose end the first knows nothing of.
+async fn a_gate_that_ends_by_itself_ends_the_stack_with_the_reason(host: Host) {
+    let folder = Folder::create();
+    let ports = Ports::free();
+    let mut child = up(host, &ports, folder.path())
+        .spawn()
+        .expect("host-sim starts");
+    printed(&mut child, &["Ctrl-C".to_owned()]).await;
+
+    let quit = request("POST", "/quitquitquit", &[], Some(b""));
+    let admin = ([127, 0, 0, 1], ports.0[6]).into();
+    Connection::open(admin, Answers::default())
+        .await
+        .send(&quit)
+        .await;
+
+    let output = wait::within("host-sim up ends", child.wait_with_output())
+        .await
+        .expect("a child");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(
+        told.contains("ended with exit status: 0") && told.contains("ledger/envoy.log; hint:"),
+        "{told}"
+    );
+    for port in ports.0 {
+        TcpListener::bind(("127.0.0.1", port))
+            .unwrap_or_else(|cause| panic!("port {port} after the end: {cause}"));
+    }
+}
+
+/// The simulator has no filter that unpacks gRPC-Web, so this runs on Envoy.
+#[test]
+fn a_grpc_web_call_waits_for_the_approval_of_the_same_grpc_call() {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(async {
+        let folder = Folder::create();
+        let ports = Ports::free();
+        let mut child = up(Host::Envoy, &ports, folder.path())
+            .spawn()
+            .expect("host-sim starts");
+        printed(&mut child, &["Ctrl-C".to_owned()]).await;
+
+        let id = pending_post(&ports).await;
+        // `demo/cash`, 12000 in the minor unit, euro: the message of the posting above, in its frame.
+        let message = b"\0\0\0\0\x10\x0a\x09demo/cash\x10\xe0\x5d\x18\x02";
+        let web = [("content-type", "application/grpc-web+proto")];
+        let call = request("POST", "/ledger.v1.Ledger/Post", &web, Some(message));
+        let gate = ([127, 0, 0, 1], ports.0[4]).into();
+        let answer = Connection::open(gate, Answers::default())
+            .await
+            .send(&call)
+            .await;
+
+        assert_eq!(answer.header("x-hoop-approval-id"), Some(id), "{answer}");
+        assert_eq!(answer.header("grpc-status").as_deref(), Some("7"));
+        let kind = answer.header("content-type");
+        assert_eq!(kind.as_deref(), Some("application/grpc-web+proto"));
+    });
 }

@@ -42,6 +42,14 @@ impl Host {
         }
     }
 
+    /// Takes out of a shipped bootstrap what this host does not have.
+    pub fn adapt(self, bootstrap: &mut Bootstrap) {
+        match self {
+            Host::Envoy => {}
+            Host::Sim => sim::adapt(bootstrap),
+        }
+    }
+
     /// The flags with which `host-sim up` runs the stack on this host.
     pub fn up_flags(self) -> Vec<String> {
         match self {

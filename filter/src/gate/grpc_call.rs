@@ -2,8 +2,8 @@
 //!
 //! Source: gRPC over HTTP/2 (PROTOCOL-HTTP2), Requests; contract 2.2.
 
+use core::time::Duration;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::config::GrpcConfig;
 use crate::denial::{Form, Reason};

@@ -1,5 +1,6 @@
 //! The flags of `host-sim`: types and help texts only, no behaviour. Every address and path can also be set by a variable.
 
+mod grpc;
 mod proxy;
 
 use std::ffi::OsString;
@@ -8,6 +9,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub use grpc::{DescriptorsArguments, LEDGER, LedgerArguments, LedgerCommand};
 pub use proxy::{
     ClusterArgument, EnvironmentArgument, FilterArguments, LevelArgument, Mode, PolicyArgument,
     ProtocolArgument, ProxyArguments, UPSTREAM,
@@ -25,8 +27,8 @@ pub struct Arguments {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Start a demo upstream, the plane and Envoy (or the simulator) with the filter; Ctrl-C stops all three.
-    Up(UpArguments),
+    /// Start the plane, two demo services and an Envoy (or simulator) with the filter before each; Ctrl-C stops all.
+    Up(Box<UpArguments>),
     /// Run a proxy-wasm filter in front of an upstream as Envoy would, without Envoy.
     Proxy(Box<ProxyArguments>),
     /// Run the plane alone.
@@ -35,6 +37,10 @@ pub enum Command {
     Approvals(ApprovalsArguments),
     /// Show which sidecars (gates) have reported to the plane, and whether they still do.
     Sidecars(SidecarsArguments),
+    /// Check a file of protobuf descriptors and print it as the filter's configuration takes it.
+    Descriptors(DescriptorsArguments),
+    /// Call the demo gRPC service of `up`.
+    Ledger(LedgerArguments),
     /// Become another program that the system ends together with `parent`; `up` starts Envoy through it.
     #[command(hide = true)]
     ExecChild(ExecChildArguments),
@@ -89,16 +95,47 @@ pub struct UpArguments {
         default_value = "127.0.0.1:9901"
     )]
     pub admin_listen: SocketAddr,
-    /// Where the plane keeps its database and tokens, and Envoy its log (envoy.log).
+    /// Where the second Envoy listens for gRPC calls.
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        env = "HOST_SIM_GRPC_LISTEN", value_parser = known_address,
+        default_value = LEDGER
+    )]
+    pub grpc_listen: SocketAddr,
+    /// Where the demo gRPC service listens.
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        env = "HOST_SIM_LEDGER_LISTEN", value_parser = known_address,
+        default_value = "127.0.0.1:18091"
+    )]
+    pub ledger_listen: SocketAddr,
+    /// Where the second Envoy's admin interface listens.
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        env = "HOST_SIM_GRPC_ADMIN_LISTEN", value_parser = known_address,
+        default_value = "127.0.0.1:9902"
+    )]
+    pub grpc_admin_listen: SocketAddr,
+    /// Leave out the demo gRPC service and the second Envoy.
+    #[arg(long)]
+    pub without_grpc: bool,
+    /// Where the plane keeps its database and tokens, and Envoy its log (envoy.log; the second one's is ledger/envoy.log).
     #[arg(long, value_name = "DIRECTORY", env = "HOST_SIM_DATA_DIR", default_value = DATA_DIR)]
     pub data_dir: PathBuf,
-    /// The plane's configuration [default: the demo's, see host-sim/cli/demo/plane.yaml].
+    /// The plane's configuration, with the listeners of both bootstraps [default: the demo's, see host-sim/cli/demo/plane.yaml].
     #[arg(long, value_name = "FILE", env = "HOST_SIM_PLANE_CONFIG")]
     pub plane_config: Option<PathBuf>,
     /// Envoy's bootstrap [default: envoy/envoy.yaml as built in]; addresses and the module's path are replaced.
     #[arg(long, value_name = "FILE", env = "HOST_SIM_ENVOY_CONFIG")]
     pub envoy_config: Option<PathBuf>,
-    /// A JSON file that replaces the filter's configuration in the bootstrap.
+    /// The second Envoy's bootstrap [default: envoy/grpc.yaml as built in]; addresses and the module's path are replaced, and the
+    /// simulator runs it without the filter for gRPC-Web.
+    #[arg(long, value_name = "FILE", env = "HOST_SIM_GRPC_CONFIG")]
+    pub grpc_config: Option<PathBuf>,
+    /// A JSON file that replaces the filter's configuration in the first bootstrap.
     #[arg(long, value_name = "FILE", env = "HOST_SIM_FILTER_CONFIG")]
     pub filter_config: Option<PathBuf>,
     /// The Envoy binary.
@@ -304,10 +341,13 @@ mod tests {
             up.plane_listen,
             up.upstream_listen,
             up.admin_listen,
+            up.grpc_listen,
+            up.ledger_listen,
+            up.grpc_admin_listen,
         ];
         assert_eq!(
             ports.map(|address| address.port()),
-            [18080, 8009, 18090, 9901]
+            [18080, 8009, 18090, 9901, 18081, 18091, 9902]
         );
         assert!(ports.iter().all(|address| address.ip().is_loopback()));
     }

@@ -1,6 +1,7 @@
-//! `envoy/envoy.yaml` as a document that `host-sim up` and the tests adapt: other addresses, another module, another policy.
+//! `envoy/envoy.yaml` and `envoy/grpc.yaml` as documents that `host-sim up` and the tests adapt: other addresses, another module,
+//! another policy.
 //!
-//! The file that an operator copies is the one that is run here, so it cannot go stale unnoticed. This module knows where in an
+//! The files that an operator copies are those that are run here, so they cannot go stale unnoticed. This module knows where in an
 //! Envoy bootstrap the gate's settings lie and nothing about what they mean.
 
 mod places;
@@ -15,6 +16,9 @@ use places::Places;
 
 /// The bootstrap that an operator copies, as it was when this program was built.
 pub const SHIPPED: &str = include_str!("../../../envoy/envoy.yaml");
+
+/// The one to copy for a gRPC service.
+pub const SHIPPED_GRPC: &str = include_str!("../../../envoy/grpc.yaml");
 
 /// An Envoy bootstrap with exactly one gate in it: one wasm HTTP filter in a listener.
 ///
@@ -31,6 +35,13 @@ impl Bootstrap {
     /// Fails only when the shipped file is broken, which a unit test rules out.
     pub fn shipped() -> Result<Bootstrap, BootstrapError> {
         Bootstrap::parse(SHIPPED, "envoy/envoy.yaml")
+    }
+
+    /// The bootstrap of `envoy/grpc.yaml`.
+    ///
+    /// Fails only when the shipped file is broken, which a unit test rules out.
+    pub fn shipped_grpc() -> Result<Bootstrap, BootstrapError> {
+        Bootstrap::parse(SHIPPED_GRPC, "envoy/grpc.yaml")
     }
 
     /// Reads the operator's own bootstrap from `path`, YAML or JSON.
@@ -84,6 +95,17 @@ impl Bootstrap {
     pub fn set_vm_id(&mut self, vm_id: &str) -> Result<&mut Bootstrap, BootstrapError> {
         let place = format!("{}/vm_config/vm_id", self.places()?.plugin);
         self.write(&place, json!(vm_id))
+    }
+
+    /// Takes the filter that unpacks gRPC-Web out of the gate's listener, if it is there: the simulator has none. Without it the
+    /// gate holds such calls by their bytes.
+    pub fn leave_out_grpc_web(&mut self) -> Result<&mut Bootstrap, BootstrapError> {
+        let place = self.places()?.http_filters;
+        if let Some(Value::Array(filters)) = self.document.pointer_mut(&place) {
+            filters
+                .retain(|filter| filter.pointer("/typed_config/@type") != Some(&json!(GRPC_WEB)));
+        }
+        Ok(self)
     }
 
     /// Replaces the whole plugin configuration by `configuration`.
@@ -200,15 +222,15 @@ pub enum BootstrapError {
 }
 
 impl BootstrapError {
-    /// What the operator can do about it.
-    pub fn hint(&self) -> String {
+    /// What the operator can do about it; `flag` is the one that names the file.
+    pub fn hint(&self, flag: &str) -> String {
         let hint = match self {
-            BootstrapError::Document(error) => return error.hint("--envoy-config"),
+            BootstrapError::Document(error) => return error.hint(flag),
             BootstrapError::PlaceMissing { .. } => {
                 "start from a copy of envoy/envoy.yaml, which has every place"
             }
             BootstrapError::ClusterMissing { .. } => {
-                "keep the clusters `control_plane` and `billing_upstream` of envoy/envoy.yaml"
+                "keep the names of the clusters in envoy/envoy.yaml and envoy/grpc.yaml"
             }
             BootstrapError::SecondGate { .. } => "leave one wasm HTTP filter in the file",
         };
@@ -216,6 +238,7 @@ impl BootstrapError {
     }
 }
 
+const GRPC_WEB: &str = "type.googleapis.com/envoy.extensions.filters.http.grpc_web.v3.GrpcWeb";
 const STRING_VALUE: &str = "type.googleapis.com/google.protobuf.StringValue";
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use std::error::Error;
 use std::fmt;
 
-use crate::bootstrap::BootstrapError;
 use crate::stack::EnvoyError;
 
 /// A command's failure, printed as one line.
@@ -85,13 +84,6 @@ impl fmt::Display for Failure {
             Some(hint) => write!(formatter, "; hint: {hint}"),
             None => Ok(()),
         }
-    }
-}
-
-impl From<BootstrapError> for Failure {
-    fn from(error: BootstrapError) -> Failure {
-        let hint = error.hint();
-        Failure::user(error, hint)
     }
 }
 

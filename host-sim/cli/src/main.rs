@@ -4,8 +4,9 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use host_sim_cli::args::Arguments;
+use host_sim_cli::commands::{self, Outcome};
 use host_sim_cli::failure::Failure;
-use host_sim_cli::{commands, output};
+use host_sim_cli::output;
 
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
@@ -20,7 +21,8 @@ fn main() -> ExitCode {
         ))),
     };
     match outcome {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(Outcome::Done) => ExitCode::SUCCESS,
+        Ok(Outcome::Refused) => ExitCode::from(1),
         Err(failure) => output::failure(&failure),
     }
 }

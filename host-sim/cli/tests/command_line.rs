@@ -47,19 +47,24 @@ fn host_sim(arguments: &[&str], data_dir: &Path) -> Command {
     command
 }
 
+/// The flags of `up` that name a port.
+const PORTS: [&str; 7] = [
+    "--listen",
+    "--plane-listen",
+    "--upstream-listen",
+    "--admin-listen",
+    "--grpc-listen",
+    "--ledger-listen",
+    "--grpc-admin-listen",
+];
+
 /// `host-sim up` with what must be a file, and on ports that nobody else is asked for here.
 fn up(envoy: &str, data_dir: &Path) -> Output {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
-    // All four are held until the last is known, so that no two are the same.
-    let free = [(); 4].map(|()| std::net::TcpListener::bind("127.0.0.1:0").expect("a free port"));
+    // All are held until the last is known, so that no two are the same.
+    let free = PORTS.map(|_| std::net::TcpListener::bind("127.0.0.1:0").expect("a free port"));
     let mut command = host_sim(&["up", "--envoy", envoy, "--wasm", file], data_dir);
-    let flags = [
-        "--listen",
-        "--plane-listen",
-        "--upstream-listen",
-        "--admin-listen",
-    ];
-    for (flag, taken) in flags.iter().zip(&free) {
+    for (flag, taken) in PORTS.iter().zip(&free) {
         let address = taken.local_addr().expect("its address");
         command.args([flag, address.to_string().as_str()]);
     }
@@ -128,13 +133,7 @@ fn a_second_up_on_one_data_directory_is_refused_and_writes_nothing() {
         told.contains("is in use by another `host-sim up`"),
         "{told}"
     );
-    for flag in [
-        "--data-dir",
-        "--listen",
-        "--plane-listen",
-        "--upstream-listen",
-        "--admin-listen",
-    ] {
+    for flag in PORTS.into_iter().chain(["--data-dir"]) {
         assert!(told.contains(&format!("`{flag}`")), "{told}");
     }
     let left: Vec<_> = std::fs::read_dir(&dir.0)
@@ -169,5 +168,58 @@ fn a_file_that_is_no_envoy_is_told_in_one_line() {
         let told = error(&up(envoy, &dir.0));
         assert!(told.starts_with(&expected), "{told}");
         assert!(told.contains("`--envoy"), "{told}");
+    }
+}
+
+/// The client of the demo service asks nobody but the address that it is given.
+#[test]
+fn what_a_ledger_call_cannot_send_is_told_in_one_line() {
+    let dir = TestDir::new("ledger");
+    let postings = dir.0.join("postings.csv");
+    std::fs::write(&postings, "demo/rent,-850.00\ndemo/rent\n").expect("a file");
+    let postings = postings.to_str().expect("a plain path");
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = closed.local_addr().expect("its address").to_string();
+    drop(closed);
+    for (arguments, expected) in [
+        (
+            vec!["post", "--account", "a", "--amount", "1,50"],
+            "error: --amount: \"1,50\" is no amount in EUR; hint: write it as 120".to_owned(),
+        ),
+        (
+            vec!["import", postings],
+            format!("error: {postings}:2: found \"demo/rent\", need account,amount or "),
+        ),
+        (
+            vec!["import", "/nowhere/a.csv"],
+            "error: /nowhere/a.csv: cannot read the postings: No such file".to_owned(),
+        ),
+        (
+            vec!["reconcile", "p-1"],
+            "error: \"p-1\" is no line of a statement, need ID,ACCOUNT,AMOUNT".to_owned(),
+        ),
+        (
+            vec!["balance", "a", "--metadata", "te=x"],
+            "error: \"te\" with this value is no metadata of a caller's: ".to_owned(),
+        ),
+        (
+            vec!["balance", "a", "--address", "https://h:1"],
+            "error: \"https://h:1\" is no address of a gRPC server without TLS: ".to_owned(),
+        ),
+        (
+            vec!["balance", "a", "--address", &address],
+            format!("error: cannot connect to {address}: "),
+        ),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_host-sim"))
+            .arg("ledger")
+            .args(["--address", &address])
+            .args(&arguments)
+            .stdin(Stdio::null())
+            .output()
+            .expect("host-sim starts");
+        let told = error(&output);
+        assert!(told.starts_with(&expected), "{told}");
+        assert!(output.stdout.is_empty(), "{output:?}");
     }
 }

@@ -78,11 +78,9 @@ pub enum CallError {
 /// with an idempotency key it may be sent again.
 pub async fn post(target: &Target, posting: PostRequest) -> Result<Vec<String>, CallError> {
     within(target, async {
+        let request = target.request(posting)?;
         let mut client = connect(target).await?;
-        let answer = client
-            .post(target.request(posting)?)
-            .await
-            .map_err(refused)?;
+        let answer = client.post(request).await.map_err(refused)?;
         Ok(text::posted(&answer.into_inner()))
     })
     .await
@@ -98,11 +96,9 @@ pub async fn balance(
     request: GetBalanceRequest,
 ) -> Result<Vec<String>, CallError> {
     within(target, async {
+        let request = target.request(request)?;
         let mut client = connect(target).await?;
-        let answer = client
-            .get_balance(target.request(request)?)
-            .await
-            .map_err(refused)?;
+        let answer = client.get_balance(request).await.map_err(refused)?;
         Ok(text::balance(&answer.into_inner()))
     })
     .await
@@ -119,11 +115,9 @@ pub async fn watch(
     mut say: impl FnMut(String),
 ) -> Result<(), CallError> {
     within(target, async {
+        let request = target.request(request)?;
         let mut client = connect(target).await?;
-        let answer = client
-            .watch(target.request(request)?)
-            .await
-            .map_err(refused)?;
+        let answer = client.watch(request).await.map_err(refused)?;
         let mut postings = answer.into_inner();
         while let Some(posting) = postings.message().await.map_err(refused)? {
             say(text::posting(&posting));
@@ -140,8 +134,8 @@ pub async fn watch(
 /// When the call cannot be made or is refused. Those before the refused one are booked.
 pub async fn import(target: &Target, postings: Vec<PostRequest>) -> Result<Vec<String>, CallError> {
     within(target, async {
-        let mut client = connect(target).await?;
         let postings = target.request(tokio_stream::iter(postings))?;
+        let mut client = connect(target).await?;
         let answer = client.import(postings).await.map_err(refused)?;
         Ok(text::imported(&answer.into_inner()))
     })
@@ -159,8 +153,8 @@ pub async fn reconcile(
     mut say: impl FnMut(String),
 ) -> Result<(), CallError> {
     within(target, async {
-        let mut client = connect(target).await?;
         let lines = target.request(tokio_stream::iter(lines))?;
+        let mut client = connect(target).await?;
         let answer = client.reconcile(lines).await.map_err(refused)?;
         let mut states = answer.into_inner();
         while let Some(state) = states.message().await.map_err(refused)? {

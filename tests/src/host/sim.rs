@@ -1,5 +1,7 @@
 //! How the simulator is started: as `host-sim proxy`, which reads what Envoy reads.
 
+use host_sim_cli::bootstrap::Bootstrap;
+
 use super::Program;
 use crate::binaries;
 
@@ -12,4 +14,10 @@ pub(super) fn program() -> Program {
 
 pub(super) fn up_flags() -> Vec<String> {
     vec!["--host".to_owned(), "sim".to_owned()]
+}
+
+/// `host-sim up` does the same.
+pub(super) fn adapt(bootstrap: &mut Bootstrap) {
+    let adapted = bootstrap.leave_out_grpc_web();
+    adapted.expect("the gate's place");
 }

@@ -1,3 +1,5 @@
+//! What settles an approval, of HTTP and of gRPC.
+
 use super::*;
 
 fn started(

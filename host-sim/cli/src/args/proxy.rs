@@ -298,7 +298,9 @@ mod tests {
         {
             Command::Proxy(arguments) => Ok(*arguments),
             Command::Approvals(_)
+            | Command::Descriptors(_)
             | Command::ExecChild(_)
+            | Command::Ledger(_)
             | Command::Plane(_)
             | Command::Sidecars(_)
             | Command::Up(_) => {

@@ -10,6 +10,8 @@ pub(super) struct Places {
     pub(super) listener: String,
     /// Its name.
     pub(super) listener_name: String,
+    /// The filters of its connection manager.
+    pub(super) http_filters: String,
     /// The filter's `PluginConfig` (`envoy.extensions.wasm.v3.PluginConfig`).
     pub(super) plugin: String,
 }
@@ -86,9 +88,8 @@ fn wasm_filters(document: &Value) -> Vec<Places> {
             .unwrap_or_default();
         for (chain, _) in elements(document, &format!("{listener}/filter_chains")) {
             for (filter, _) in elements(document, &format!("{chain}/filters")) {
-                for (http_filter, value) in
-                    elements(document, &format!("{filter}/typed_config/http_filters"))
-                {
+                let http_filters = format!("{filter}/typed_config/http_filters");
+                for (http_filter, value) in elements(document, &http_filters) {
                     let kind = value.pointer("/typed_config/@type").and_then(Value::as_str);
                     if kind.is_some_and(|kind| kind.ends_with(WASM_FILTER))
                         && value.pointer("/typed_config/config").is_some()
@@ -96,6 +97,7 @@ fn wasm_filters(document: &Value) -> Vec<Places> {
                         gates.push(Places {
                             listener: listener.clone(),
                             listener_name: name.to_owned(),
+                            http_filters: http_filters.clone(),
                             plugin: format!("{http_filter}/typed_config/config"),
                         });
                     }

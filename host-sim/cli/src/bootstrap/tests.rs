@@ -117,6 +117,63 @@ fn the_shipped_file_keeps_the_settings_that_the_gate_relies_on() {
 }
 
 #[test]
+fn the_shipped_file_for_grpc_keeps_the_settings_that_the_gate_relies_on() {
+    let bootstrap = Bootstrap::shipped_grpc().expect("the shipped bootstrap has every place");
+    let manager = "/static_resources/listeners/0/filter_chains/0/filters/0/typed_config";
+    let plugin = format!("{manager}/http_filters/1/typed_config/config");
+    for (place, expected) in [
+        (
+            format!("{manager}/http_filters/0/typed_config/@type"),
+            json!(GRPC_WEB),
+        ),
+        (
+            format!("{plugin}/allow_on_headers_stop_iteration"),
+            json!(true),
+        ),
+        (format!("{plugin}/failure_policy"), json!("FAIL_RELOAD")),
+        (
+            format!("{plugin}/vm_config/environment_variables/host_env_keys"),
+            json!(["HOOP_SIDECAR_TOKEN"]),
+        ),
+        (
+            format!("{manager}/path_with_escaped_slashes_action"),
+            json!("KEEP_UNCHANGED"),
+        ),
+        (format!("{manager}/stream_idle_timeout"), json!("1860s")),
+    ] {
+        assert_eq!(at(&bootstrap, &place), &expected, "{place}");
+    }
+    let manager = at(&bootstrap, manager);
+    assert!(
+        manager.get("request_timeout").is_none(),
+        "it would end clients that stream"
+    );
+    let route = manager.pointer("/route_config/virtual_hosts/0/routes/0/route");
+    assert_eq!(
+        route,
+        Some(&json!({ "cluster": "ledger_upstream", "timeout": "0s" })),
+        "no second send, and the client's own deadline"
+    );
+}
+
+#[test]
+fn without_the_filter_for_grpc_web_the_gate_is_found_where_it_then_stands() {
+    let mut bootstrap = Bootstrap::shipped_grpc().expect("the shipped bootstrap has every place");
+    bootstrap
+        .leave_out_grpc_web()
+        .and_then(Bootstrap::leave_out_grpc_web)
+        .and_then(|it| it.set_vm_id("other"))
+        .expect("all places are there");
+    assert_eq!(
+        at(&bootstrap, &format!("{PLUGIN}/vm_config/vm_id")),
+        &json!("other")
+    );
+    let mut other = shipped();
+    other.leave_out_grpc_web().expect("nothing to leave out");
+    assert_eq!(other.document, shipped().document);
+}
+
+#[test]
 fn the_json_is_the_same_document() {
     let bootstrap = shipped();
     let again: Value = serde_json::from_str(&bootstrap.to_json()).expect("JSON");
@@ -125,7 +182,7 @@ fn the_json_is_the_same_document() {
 
 fn refusal(yaml: &str) -> String {
     let error = Bootstrap::parse(yaml, "my.yaml").expect_err("refused");
-    format!("{error}; hint: {}", error.hint())
+    format!("{error}; hint: {}", error.hint("--envoy-config"))
 }
 
 #[test]

@@ -8,6 +8,7 @@ use tokio::net::TcpListener;
 use crate::failure::Failure;
 
 /// A port that a command wants.
+#[derive(Debug)]
 pub(super) struct Port {
     /// Who will listen on it.
     pub(super) what: &'static str,

@@ -1,31 +1,36 @@
-//! The four addresses of `up` against each other, before any of them is taken.
+//! The addresses of `up` against each other, before any of them is taken.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use super::lanes::Lane;
+use super::parts::plane_port;
 use crate::args::UpArguments;
+use crate::commands::ports::Port;
 use crate::failure::Failure;
 
 /// Refuses two flags that ask for the same port.
 ///
 /// Found out by listening, it would read as if another process had taken the port, or Envoy would be the one to fail.
-pub(super) fn check_apart(arguments: &UpArguments) -> Result<(), Failure> {
-    let flags = [
-        ("--listen", arguments.listen),
-        ("--plane-listen", arguments.plane_listen),
-        ("--upstream-listen", arguments.upstream_listen),
-        ("--admin-listen", arguments.admin_listen),
-    ];
-    for (index, (flag, address)) in flags.iter().enumerate() {
-        for (other_flag, other) in &flags[..index] {
-            if meet(*address, *other) {
-                return Err(Failure::user(
-                    format_args!(
-                        "`{other_flag} {other}` and `{flag} {address}` take the same port"
-                    ),
-                    "give each of the two a port of its own",
-                ));
-            }
+pub(super) fn check_apart(arguments: &UpArguments, lanes: &[Lane<'_>]) -> Result<(), Failure> {
+    let plane = plane_port(arguments);
+    let of_lanes = lanes
+        .iter()
+        .flat_map(|lane| [&lane.listener, &lane.upstream, &lane.admin]);
+    let mut before: Vec<&Port> = Vec::new();
+    for port in [&plane].into_iter().chain(of_lanes) {
+        let other = before
+            .iter()
+            .find(|other| meet(port.address, other.address));
+        if let Some(other) = other {
+            return Err(Failure::user(
+                format_args!(
+                    "`{} {}` and `{} {}` take the same port",
+                    other.flag, other.address, port.flag, port.address
+                ),
+                "give each of the two a port of its own",
+            ));
         }
+        before.push(port);
     }
     Ok(())
 }
@@ -50,21 +55,30 @@ pub(super) fn to_call(mut address: SocketAddr) -> SocketAddr {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::up::lanes::lanes;
     use crate::commands::up::up_arguments;
+
+    fn check(flags: &str) -> Result<(), Failure> {
+        let arguments = up_arguments(flags);
+        check_apart(&arguments, &lanes(&arguments))
+    }
 
     #[test]
     fn err_one_port_for_two() {
         let flags = [
-            "--listen",
             "--plane-listen",
+            "--listen",
             "--upstream-listen",
             "--admin-listen",
+            "--grpc-listen",
+            "--ledger-listen",
+            "--grpc-admin-listen",
         ];
         for (index, second) in flags.iter().enumerate() {
             for first in &flags[..index] {
-                let arguments = up_arguments(&format!("{second} 127.0.0.1:1 {first} 127.0.0.1:1"));
+                let flags = format!("{second} 127.0.0.1:1 {first} 127.0.0.1:1");
                 assert_eq!(
-                    check_apart(&arguments).expect_err("refused").to_string(),
+                    check(&flags).expect_err("refused").to_string(),
                     format!(
                         "`{first} 127.0.0.1:1` and `{second} 127.0.0.1:1` take the same port; \
                          hint: give each of the two a port of its own"
@@ -81,8 +95,10 @@ mod tests {
             ("--listen 0.0.0.0:1 --plane-listen 127.0.0.1:1", false),
             ("--listen 127.0.0.1:1 --admin-listen [::]:1", false),
             ("--listen 127.0.0.1:1 --plane-listen 127.0.0.2:1", true),
+            ("--listen 127.0.0.1:18081", false),
+            ("--listen 127.0.0.1:18081 --without-grpc", true),
         ] {
-            assert_eq!(check_apart(&up_arguments(flags)).is_ok(), apart, "{flags}");
+            assert_eq!(check(flags).is_ok(), apart, "{flags}");
         }
     }
 

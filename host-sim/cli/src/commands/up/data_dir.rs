@@ -47,8 +47,8 @@ impl InUse {
                     "the data directory {} is in use by another `host-sim up`",
                     data_dir.display()
                 ),
-                "stop that one, or give this one its own `--data-dir`, `--listen`, `--plane-listen`, `--upstream-listen` \
-                 and `--admin-listen`",
+                "stop that one, or give this one its own `--data-dir`, `--listen`, `--plane-listen`, `--upstream-listen`, \
+                 `--admin-listen`, `--grpc-listen`, `--ledger-listen` and `--grpc-admin-listen`",
             )),
         }
     }
@@ -69,7 +69,8 @@ mod tests {
             InUse::claim(dir.path()).expect_err("refused").to_string(),
             format!(
                 "the data directory {} is in use by another `host-sim up`; hint: stop that one, or give this one its own \
-                 `--data-dir`, `--listen`, `--plane-listen`, `--upstream-listen` and `--admin-listen`",
+                 `--data-dir`, `--listen`, `--plane-listen`, `--upstream-listen`, `--admin-listen`, `--grpc-listen`, \
+                 `--ledger-listen` and `--grpc-admin-listen`",
                 dir.path().display()
             )
         );

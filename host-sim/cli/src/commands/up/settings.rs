@@ -1,22 +1,22 @@
-//! What `up` needs before anything is started: tools and files, each checked, and the bootstrap adapted to the flags.
+//! What `up` needs before anything is started: tools and files, each checked, and the bootstraps adapted to the flags.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use host_sim_plane::PlaneConfig;
-use serde_json::{Value, json};
 
+use super::lanes::Lane;
 use crate::args::{HostArgument, UpArguments};
 use crate::bootstrap::Bootstrap;
 use crate::commands::plane;
-use crate::envoy_config::EnvoyConfig;
 use crate::failure::Failure;
 
 /// Everything that can be known to be wrong before the first port is taken.
 #[derive(Debug)]
 pub(super) struct Settings {
     pub(super) program: Program,
-    pub(super) bootstrap: Bootstrap,
+    /// One for each lane, with the directory of its process.
+    pub(super) bootstraps: Vec<(PathBuf, Bootstrap)>,
     pub(super) plane: PlaneConfig,
 }
 
@@ -30,8 +30,8 @@ pub(super) struct Program {
 }
 
 impl Settings {
-    /// Checks the tools, reads the files and writes the addresses of `arguments` into the bootstrap.
-    pub(super) fn read(arguments: &UpArguments) -> Result<Settings, Failure> {
+    /// Checks the tools, reads the files and writes the addresses of `lanes` into the bootstraps.
+    pub(super) fn read(arguments: &UpArguments, lanes: &[Lane<'_>]) -> Result<Settings, Failure> {
         let program = program(arguments)?;
         let wasm = tool(
             &arguments.wasm,
@@ -39,16 +39,14 @@ impl Settings {
             "`--wasm FILE` (variable HOOP_FILTER_WASM)",
         )?;
         let plane = plane::read_configuration(arguments.plane_config.as_deref())?;
-        let bootstrap = bootstrap(arguments, &wasm)?;
-        if arguments.host == HostArgument::Sim {
-            // Refused here, the file is named as the user named it, and nothing was started.
-            let file = arguments.envoy_config.as_deref();
-            let origin = file.map_or("envoy/envoy.yaml".into(), |file| file.display().to_string());
-            EnvoyConfig::parse(&bootstrap.to_json(), &origin)?;
+        let mut bootstraps = Vec::new();
+        for lane in lanes {
+            let bootstrap = lane.bootstrap(arguments, &wasm)?;
+            bootstraps.push((lane.directory.clone(), bootstrap));
         }
         Ok(Settings {
             program,
-            bootstrap,
+            bootstraps,
             plane,
         })
     }
@@ -126,55 +124,20 @@ fn check_executable(envoy: &Path) -> Result<(), Failure> {
     ))
 }
 
-fn bootstrap(arguments: &UpArguments, wasm: &Path) -> Result<Bootstrap, Failure> {
-    let mut bootstrap = match &arguments.envoy_config {
-        Some(file) => Bootstrap::load(file)?,
-        None => Bootstrap::shipped()?,
-    };
-    bootstrap
-        .set_listener(arguments.listen)?
-        .set_admin(arguments.admin_listen)?
-        .set_cluster("control_plane", arguments.plane_listen)?
-        .set_cluster("billing_upstream", arguments.upstream_listen)?
-        .set_wasm_module(wasm)?;
-    if let Some(file) = &arguments.filter_config {
-        bootstrap.set_plugin_configuration(&read_json(file)?)?;
-    } else if let Some(mut configuration) = bootstrap.plugin_configuration() {
-        // The plane's Host header follows its port.
-        if let Some(Value::Object(control_plane)) = configuration.get_mut("control_plane") {
-            control_plane.insert(
-                "authority".to_owned(),
-                json!(arguments.plane_listen.to_string()),
-            );
-        }
-        bootstrap.set_plugin_configuration(&configuration)?;
-    }
-    Ok(bootstrap)
-}
-
-fn read_json(file: &Path) -> Result<Value, Failure> {
-    let unusable = |reason: String| {
-        let message = format!(
-            "{}: cannot use the filter's configuration: {reason}",
-            file.display()
-        );
-        Failure::user(
-            message,
-            "give a JSON file, or leave `--filter-config` out for the demo's policy",
-        )
-    };
-    let text = std::fs::read_to_string(file).map_err(|error| unusable(error.to_string()))?;
-    serde_json::from_str(&text).map_err(|error| unusable(error.to_string()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::up::up_arguments as up;
+    use crate::commands::up::lanes::lanes;
+    use crate::commands::up::up_arguments;
+
+    fn settings(flags: &str) -> Result<Settings, Failure> {
+        let arguments = up_arguments(flags);
+        Settings::read(&arguments, &lanes(&arguments))
+    }
 
     #[test]
     fn err_no_envoy() {
-        let failure = Settings::read(&up("--envoy /nowhere/envoy"))
+        let failure = settings("--envoy /nowhere/envoy")
             .expect_err("refused")
             .to_string();
         assert_eq!(
@@ -188,7 +151,7 @@ mod tests {
     fn err_no_program() {
         let file = format!("{}/Cargo.toml", env!("CARGO_MANIFEST_DIR"));
         assert_eq!(
-            Settings::read(&up(&format!("--envoy {file}")))
+            settings(&format!("--envoy {file}"))
                 .expect_err("refused")
                 .to_string(),
             format!(
@@ -200,7 +163,7 @@ mod tests {
 
     #[test]
     fn err_no_module() {
-        let failure = Settings::read(&up("--envoy sh --wasm /nowhere/gate.wasm"))
+        let failure = settings("--envoy sh --wasm /nowhere/gate.wasm")
             .expect_err("refused")
             .to_string();
         assert!(
@@ -214,8 +177,9 @@ mod tests {
     fn the_simulator_needs_no_envoy_and_refuses_what_it_does_not_understand() {
         let module = format!("{}/Cargo.toml", env!("CARGO_MANIFEST_DIR"));
         let flags = format!("--host sim --envoy /nowhere/envoy --wasm {module}");
-        let settings = Settings::read(&up(&flags)).expect("understood");
-        assert_eq!(settings.program.leading_arguments, ["proxy"]);
+        let understood = settings(&flags).expect("understood");
+        assert_eq!(understood.program.leading_arguments, ["proxy"]);
+        assert_eq!(understood.bootstraps.len(), 2);
 
         let dir = crate::commands::TestDir::new("up-sim");
         std::fs::create_dir_all(dir.path()).expect("a directory");
@@ -225,7 +189,7 @@ mod tests {
             crate::bootstrap::SHIPPED
         );
         std::fs::write(&file, text).expect("a file");
-        let failure = Settings::read(&up(&format!("{flags} --envoy-config {}", file.display())))
+        let failure = settings(&format!("{flags} --envoy-config {}", file.display()))
             .expect_err("refused")
             .to_string();
         assert_eq!(
@@ -236,17 +200,5 @@ mod tests {
                 file.display()
             )
         );
-    }
-
-    #[test]
-    fn the_flags_reach_the_bootstrap() {
-        let arguments = up("--plane-listen 127.0.0.1:1 --upstream-listen 127.0.0.1:2");
-        let bootstrap = bootstrap(&arguments, Path::new("/tmp/gate.wasm")).expect("a bootstrap");
-        let configuration = bootstrap.plugin_configuration().expect("JSON");
-        assert_eq!(
-            configuration.pointer("/control_plane/authority"),
-            Some(&json!("127.0.0.1:1"))
-        );
-        assert!(bootstrap.to_json().contains("/tmp/gate.wasm"));
     }
 }

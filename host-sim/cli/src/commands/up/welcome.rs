@@ -10,6 +10,7 @@ pub(super) struct Welcome<'a> {
     pub(super) plane: String,
     pub(super) upstream: String,
     pub(super) admin: String,
+    pub(super) grpc: Option<Grpc>,
     pub(super) data_dir: &'a Path,
     /// How this program was called, for the commands to copy.
     pub(super) program: String,
@@ -17,31 +18,77 @@ pub(super) struct Welcome<'a> {
     pub(super) approvals_flags: String,
 }
 
+/// The second listener.
+pub(super) struct Grpc {
+    pub(super) listener: String,
+    pub(super) upstream: String,
+    pub(super) admin: String,
+    /// The flag that `ledger` needs to find the listener; empty with the default.
+    pub(super) address_flag: String,
+}
+
 impl Welcome<'_> {
     /// The whole text.
     pub(super) fn text(&self) -> String {
+        let (table, calls) = match &self.grpc {
+            Some(grpc) => (self.grpc_table(grpc), self.grpc_calls(grpc)),
+            None => (String::new(), String::new()),
+        };
+        format!(
+            "\n{}{table}\n{}{calls}\n\
+             Ctrl-C stops all of it. Below: each request that reached an upstream.\n",
+            self.table(),
+            self.calls()
+        )
+    }
+
+    fn table(&self) -> String {
         let Welcome {
             host,
             listener,
             plane,
             upstream,
             admin,
-            data_dir,
+            ..
+        } = self;
+        let log = self.data_dir.join("envoy.log");
+        format!(
+            "billing-api    http://{listener}   {host} with the gate: send calls here\n\
+             plane          http://{plane}   keeps and answers approval requests\n\
+             upstream       http://{upstream}   what the gate guards\n\
+             admin          http://{admin}   statistics; log: {}\n",
+            log.display()
+        )
+    }
+
+    fn grpc_table(&self, grpc: &Grpc) -> String {
+        let Grpc {
+            listener,
+            upstream,
+            admin,
+            ..
+        } = grpc;
+        let log = self.data_dir.join("ledger/envoy.log");
+        format!(
+            "ledger         http://{listener}   the same for gRPC: a second gate, in a process of its own\n\
+             gRPC service   http://{upstream}   what that one guards\n\
+             gRPC admin     http://{admin}   statistics; log: {}\n",
+            log.display()
+        )
+    }
+
+    fn calls(&self) -> String {
+        let Welcome {
+            listener,
             program,
             approvals_flags,
+            ..
         } = self;
-        let log = data_dir.join("envoy.log");
         let post = format!(
             "curl -i -X POST http://{listener}/payments/42/refund -d '{{\"amount\": 120}}'"
         );
         format!(
-            "\n\
-             billing-api    http://{listener}   {host} with the gate: send calls here\n\
-             plane          http://{plane}   keeps and answers approval requests\n\
-             upstream       http://{upstream}   what the gate guards\n\
-             admin          http://{admin}   statistics; log: {}\n\
-             \n\
-             1. Passes: the policy holds only POST, PUT, PATCH and DELETE under /payments/\n\
+            "1. Passes: the policy holds only POST, PUT, PATCH and DELETE under /payments/\n\
              \x20  curl -i http://{listener}/payments/42\n\
              2. Is held: 403 with the approval's id in X-Hoop-Approval-Id\n\
              \x20  {post}\n\
@@ -49,10 +96,17 @@ impl Welcome<'_> {
              \x20  {program} approvals{approvals_flags} list\n\
              \x20  {program} approvals{approvals_flags} approve ID\n\
              3. The identical call now passes, once; a further one needs a new approval\n\
-             \x20  {post}\n\
-             \n\
-             Ctrl-C stops all of it. Below: each request that reached the upstream.\n",
-            log.display()
+             \x20  {post}\n"
+        )
+    }
+
+    fn grpc_calls(&self, grpc: &Grpc) -> String {
+        let Welcome { program, .. } = self;
+        let Grpc { address_flag, .. } = grpc;
+        format!(
+            "4. The same with gRPC: a balance passes, a posting needs a person\n\
+             \x20  {program} ledger{address_flag} balance demo/cash\n\
+             \x20  {program} ledger{address_flag} post --account demo/cash --amount 120.00\n"
         )
     }
 }
@@ -61,29 +115,47 @@ impl Welcome<'_> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_text_has_four_addresses_and_three_calls() {
-        let welcome = Welcome {
+    fn welcome(grpc: Option<Grpc>) -> Welcome<'static> {
+        Welcome {
             host: "Envoy",
             listener: "127.0.0.1:1".to_owned(),
             plane: "127.0.0.1:2".to_owned(),
             upstream: "127.0.0.1:3".to_owned(),
             admin: "127.0.0.1:4".to_owned(),
+            grpc,
             data_dir: Path::new(".host-sim"),
             program: "host-sim".to_owned(),
             approvals_flags: " --plane http://127.0.0.1:2".to_owned(),
-        };
-        let text = welcome.text();
+        }
+    }
+
+    #[test]
+    fn the_text_has_all_addresses_and_calls() {
+        let text = welcome(Some(Grpc {
+            listener: "127.0.0.1:5".to_owned(),
+            upstream: "127.0.0.1:6".to_owned(),
+            admin: "127.0.0.1:7".to_owned(),
+            address_flag: " --address 127.0.0.1:5".to_owned(),
+        }))
+        .text();
         assert_eq!(text.matches("curl -i").count(), 3, "{text}");
-        for port in 1..=4 {
+        for port in 1..=7 {
             assert!(
                 text.contains(&format!("http://127.0.0.1:{port} ")),
                 "{text}"
             );
         }
-        assert!(
-            text.contains("host-sim approvals --plane http://127.0.0.1:2 list"),
-            "{text}"
-        );
+        for command in [
+            "host-sim approvals --plane http://127.0.0.1:2 list",
+            "host-sim ledger --address 127.0.0.1:5 post ",
+        ] {
+            assert!(text.contains(command), "{text}");
+        }
+    }
+
+    #[test]
+    fn without_grpc_no_word_is_lost_on_it() {
+        let text = welcome(None).text();
+        assert!(!text.contains("ledger") && !text.contains("gRPC"), "{text}");
     }
 }

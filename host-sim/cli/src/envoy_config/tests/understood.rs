@@ -7,6 +7,7 @@ use host_sim::{FailurePolicy, Metadata, MetadataValue};
 use serde_json::json;
 
 use super::*;
+use crate::bootstrap::Bootstrap;
 
 fn accepted(document: &Value) -> EnvoyConfig {
     EnvoyConfig::parse(&document.to_string(), "my.yaml").expect("understood")
@@ -48,7 +49,7 @@ fn the_shipped_file_is_understood_whole() {
         Some(Duration::from_secs(10))
     );
     assert_eq!(listener.http.idle_timeout, Some(Duration::from_secs(3600)));
-    assert_eq!(host.request_headers_to_remove.len(), 19);
+    assert_eq!(host.request_headers_to_remove.len(), 26);
     assert_eq!(
         listener.virtual_hosts[0].routes[0].matcher,
         RouteMatcher::Prefix("/".to_owned())
@@ -80,6 +81,29 @@ fn the_shipped_file_is_understood_whole() {
     assert_eq!(plane.idle_timeout, Some(Duration::from_secs(3600)));
     assert_eq!(upstream.idle_timeout, Some(Duration::from_secs(3)));
     assert_eq!(upstream.protocol, UpstreamProtocol::Http1);
+}
+
+/// The filter for gRPC-Web is refused, so that no test passes because calls were never unpacked.
+#[test]
+fn the_shipped_file_for_grpc_is_understood_but_for_grpc_web() {
+    let mut bootstrap = Bootstrap::shipped_grpc().expect("a bootstrap");
+    let refused = EnvoyConfig::parse(&bootstrap.to_json(), "envoy/grpc.yaml");
+    let message = refused.expect_err("refused").to_string();
+    assert!(message.contains("grpc_web.v3.GrpcWeb"), "{message}");
+
+    bootstrap.leave_out_grpc_web().expect("the gate's place");
+    let config = EnvoyConfig::parse(&bootstrap.to_json(), "envoy/grpc.yaml").expect("understood");
+    let [GatedListener { listener, plugin }] = config.listeners.as_slice() else {
+        panic!("{config:?}")
+    };
+    assert_eq!(listener.name, "ledger");
+    assert_eq!(
+        listener.limits.idle_timeout,
+        Some(Duration::from_secs(1860))
+    );
+    assert_eq!(listener.virtual_hosts[0].routes[0].timeout, None);
+    assert_eq!(plugin.as_ref().expect("a filter").vm_id, "hoop-ledger");
+    assert_eq!(config.clusters[1].protocol, UpstreamProtocol::Http2);
 }
 
 #[test]
