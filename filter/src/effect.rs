@@ -14,6 +14,8 @@ pub enum Effect {
     CallPlane(PlaneCall),
     /// Add one to a counter.
     Count(Counter),
+    /// Let the head of the upstream's answer go on, which was kept back.
+    ForwardAnswer,
     /// Let the held request go on. The release is used up with it.
     Forward(Release),
     /// Let the messages of a gRPC call that are kept back go on, a release for each of them. They are used up with it.

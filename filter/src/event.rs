@@ -24,6 +24,8 @@ pub enum Event {
         /// The `grpc-status` in its trailers.
         grpc_status: Option<u32>,
     },
+    /// A part of the upstream's answer has gone on to the client: no reply can take its place any more.
+    ResponseGoesOn,
     /// The upstream began to answer. A reply of the host's own, or of the gate's, is no answer of the upstream.
     ResponseStarted {
         /// Its status code.

@@ -175,6 +175,21 @@ impl Gate {
         matches!(self.state, State::Unsettled(..) | State::Messages(_))
     }
 
+    /// Whether the head of the upstream's answer is kept back.
+    #[must_use]
+    pub const fn holds_answer(&self) -> bool {
+        match &self.state {
+            State::Messages(messages) => messages.holds_answer(),
+            State::Collecting(..)
+            | State::Filed(_)
+            | State::Forwarded
+            | State::Observing(..)
+            | State::Refused
+            | State::Unsettled(..)
+            | State::Waiting(_) => false,
+        }
+    }
+
     /// How many more body bytes are worth handing over; beyond them the request is refused anyway.
     #[must_use]
     pub fn body_room(&self) -> usize {
@@ -240,7 +255,7 @@ impl Gate {
             }
             (
                 state @ (State::Collecting(..) | State::Filed(_) | State::Waiting(_)),
-                Event::ResponseStarted { .. } | Event::ResponseEnded { .. },
+                Event::ResponseStarted { .. } | Event::ResponseEnded { .. } | Event::ResponseGoesOn,
             ) => {
                 // The host answers by itself, for a time-out or a body over its own limit; the end of the stream follows.
                 self.state = state;
@@ -308,6 +323,7 @@ impl Gate {
             Event::PlaneAnswered(_)
             | Event::RequestBodyUnreadable
             | Event::ResponseEnded { .. }
+            | Event::ResponseGoesOn
             | Event::ResponseStarted { .. }
             | Event::StreamEnded { .. }
             | Event::Watched(_) => Collected::More(body),

@@ -118,6 +118,16 @@ impl Stream {
         }
     }
 
+    /// Whether the head of the upstream's answer, once told of, is to be kept back until [`Effect::ForwardAnswer`] or until more of the
+    /// answer comes.
+    #[must_use]
+    pub const fn holds_answer(&self) -> bool {
+        match &self.machine {
+            Machine::Gate(gate) => gate.holds_answer(),
+            Machine::Ended | Machine::Passing | Machine::StatusRead(_) => false,
+        }
+    }
+
     /// How many more body bytes the stream wants to see; a driver need not hand over more.
     #[must_use]
     pub fn body_room(&self) -> usize {
@@ -146,6 +156,7 @@ impl Stream {
                 | Event::RequestBodyUnreadable
                 | Event::RequestTrailers
                 | Event::ResponseEnded { .. }
+                | Event::ResponseGoesOn
                 | Event::ResponseStarted { .. }
                 | Event::StreamEnded { .. }
                 | Event::Watched(News::NotChecked | News::Stands(_) | News::TimeOver) => Vec::new(),

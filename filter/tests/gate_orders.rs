@@ -212,7 +212,7 @@ impl World {
                     let plane = self.listener.control_plane.as_ref().expect("a plane");
                     orders.extend(poller::settle(plane, &id, &pending, settlement));
                 }
-                Effect::ForwardMessages(_) | Effect::Reset => {
+                Effect::ForwardAnswer | Effect::ForwardMessages(_) | Effect::Reset => {
                     panic!("a stream of HTTP was taken for gRPC")
                 }
                 Effect::Count(Counter::SpentNotRun) => self.releases -= 1,

@@ -112,7 +112,7 @@ impl Call {
                     assert_eq!(answer.status, 403);
                     self.refused = true;
                 }
-                Effect::Reset => panic!("broken off although nothing was answered"),
+                Effect::ForwardAnswer | Effect::Reset => panic!("nothing was answered"),
                 Effect::ForwardMessages(releases) => {
                     assert!(!self.refused);
                     self.forwarded += releases.len();

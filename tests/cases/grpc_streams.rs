@@ -19,6 +19,7 @@ on_both_hosts! {
     a_server_that_speaks_first_is_heard_before_anything_is_approved,
     the_messages_of_an_import_go_on_together_once_each_is_approved,
     in_return_mode_an_import_runs_once_the_last_of_its_messages_is_approved,
+    a_refusal_is_read_although_the_server_has_sent_its_head,
     a_refusal_after_the_first_answer_breaks_the_stream_off,
     a_client_that_leaves_between_two_messages_runs_no_more,
     a_compressed_stream_is_held_message_by_message,
@@ -171,6 +172,39 @@ async fn in_return_mode_an_import_runs_once_the_last_of_its_messages_is_approved
     .await;
     assert_eq!(rows.len(), 2);
     world.scene.finish(0).await;
+}
+
+/// The head of the call goes on at once here, and a server answers it with one of its own.
+async fn a_refusal_is_read_although_the_server_has_sent_its_head(host: Host) {
+    for mode in ["return", "hold"] {
+        let policy = holding_with_descriptors(&["Reconcile"], mode);
+        let world = LedgerScene::start(Scene::real(host).policy(policy)).await;
+        let mut client = world.client().await;
+        let (sender, stream) = fed();
+        let call = tokio::spawn(async move { client.reconcile(stream).await });
+        let reached = world
+            .ledger
+            .wait_for(|call| call.method == Some(Method::Reconcile));
+        wait::within("the head of the call reaches the ledger", reached).await;
+        let first = sender.send(entry("p-1")).await;
+        first.expect("a call that goes on");
+        let id = pending(&world, 1).await;
+        if mode == "hold" {
+            world.scene.until_held(1).await;
+            world.scene.plane().reject(&id, "not today").await;
+        }
+
+        let refused = call.await.expect("a task that ends").expect_err("refused");
+
+        if mode == "hold" {
+            let reason = "the approval request was rejected";
+            assert_eq!(world.refused(&refused, "REJECTED", reason), id);
+        } else {
+            assert_eq!(world.pending(&refused), id);
+        }
+        assert_eq!(world.ledger.message_count(Method::Reconcile), 0);
+        world.scene.finish(0).await;
+    }
 }
 
 async fn a_refusal_after_the_first_answer_breaks_the_stream_off(host: Host) {

@@ -91,6 +91,12 @@ impl StreamAdapter {
         }
     }
 
+    fn answer_goes_on(&self) {
+        if self.asks(Stream::awaits_upstream) {
+            self.handle(Event::ResponseGoesOn);
+        }
+    }
+
     fn ended_response(&self, end_of_stream: bool, grpc_status: impl Fn() -> Option<u32>) {
         if end_of_stream && self.asks(Stream::awaits_upstream) && hostcalls::upstream_answered() {
             let grpc_status = grpc_status();
@@ -147,16 +153,23 @@ impl HttpContext for StreamAdapter {
         {
             self.handle(started);
             self.ended_response(end_of_stream, || None);
+            if !end_of_stream && self.asks(Stream::holds_answer) {
+                return Action::Pause;
+            }
         }
+        self.answer_goes_on();
         Action::Continue
     }
 
+    /// What the upstream says lets go a head that was kept back, too.
     fn on_http_response_body(&mut self, _body_size: usize, end_of_stream: bool) -> Action {
+        self.answer_goes_on();
         self.ended_response(end_of_stream, || None);
         Action::Continue
     }
 
     fn on_http_response_trailers(&mut self, _trailers: usize) -> Action {
+        self.answer_goes_on();
         self.ended_response(true, hostcalls::grpc_status_of_trailers);
         Action::Continue
     }

@@ -231,6 +231,7 @@ impl Vm {
                 }
                 Effect::Count(counter) => self.metrics.increment(counter),
                 Effect::Forward(_) | Effect::ForwardMessages(_) => hostcalls::resume_request(),
+                Effect::ForwardAnswer => hostcalls::resume_response(),
                 Effect::Log { level, line } => log::log!(level, "{line}"),
                 Effect::Note(note) => hostcalls::note(&note),
                 Effect::RemoveRequestTrailers => hostcalls::remove_request_trailers(),

@@ -39,6 +39,11 @@ pub(super) struct MessageGate {
     /// Whether the request's head may go on.
     is_open: bool,
     has_had_a_message: bool,
+    /// Whether a message has gone on.
+    has_gone_on: bool,
+    /// The head of the answer came and is kept back: servers send one as soon as they are called, and no reply could follow it.
+    has_held_answer: bool,
+    /// Whether a part of the answer has gone on.
     is_answered: bool,
     answer: UpstreamAnswer,
 }
@@ -63,6 +68,8 @@ impl MessageGate {
             // nothing goes on.
             is_open: call.messages == Messages::Many,
             has_had_a_message: false,
+            has_gone_on: false,
+            has_held_answer: false,
             is_answered: false,
             answer: UpstreamAnswer::new(Form::Grpc),
             call,
@@ -75,6 +82,11 @@ impl MessageGate {
             && self.queue.is_empty()
             && self.released.is_empty()
             && self.is_between_messages()
+    }
+
+    /// Whether the head of the answer is kept back.
+    pub const fn holds_answer(&self) -> bool {
+        self.has_held_answer
     }
 
     /// How many more bytes are worth handing over.
@@ -164,10 +176,17 @@ impl Gate {
             }
             (event @ (Event::ResponseStarted { .. } | Event::ResponseEnded { .. }), deciding) => {
                 messages.deciding = deciding;
-                messages.is_answered = true;
+                messages.has_held_answer = !messages.has_gone_on && !messages.is_answered;
                 let effects = self.answered_call(listener, &mut messages, &event);
                 self.state = State::Messages(messages);
                 effects
+            }
+            (Event::ResponseGoesOn, deciding) => {
+                messages.deciding = deciding;
+                messages.is_answered = true;
+                messages.has_held_answer = false;
+                self.state = State::Messages(messages);
+                Vec::new()
             }
             (event @ Event::StreamEnded { .. }, deciding) => {
                 messages.deciding = deciding;
@@ -271,6 +290,7 @@ impl Gate {
             return Vec::new();
         }
         messages.is_open = true;
+        messages.has_gone_on = true;
         let spends_at_once = listener
             .control_plane
             .as_ref()
@@ -290,6 +310,10 @@ impl Gate {
             }
         }
         effects.push(Effect::ForwardMessages(releases));
+        if std::mem::take(&mut messages.has_held_answer) {
+            messages.is_answered = true;
+            effects.push(Effect::ForwardAnswer);
+        }
         effects.extend(settled);
         effects
     }

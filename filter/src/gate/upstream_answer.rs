@@ -62,6 +62,7 @@ impl UpstreamAnswer {
             | Event::RequestBody { .. }
             | Event::RequestBodyUnreadable
             | Event::RequestTrailers
+            | Event::ResponseGoesOn
             | Event::Watched(_) => None,
         }
     }

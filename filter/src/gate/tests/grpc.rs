@@ -226,6 +226,8 @@ fn a_refusal_after_the_answer_began_breaks_the_stream_off() {
     };
     assert!(gate.awaits_upstream());
     assert_eq!(gate.handle(&listener, began), []);
+    assert!(!gate.holds_answer());
+    assert_eq!(gate.handle(&listener, Event::ResponseGoesOn), []);
     gate.handle(&listener, body(&framed(&message("b")), false));
 
     let pending = format!(r#"{{"forward":false,"review":{{"id":"{OTHER}","status":"PENDING"}}}}"#);
@@ -234,6 +236,40 @@ fn a_refusal_after_the_answer_began_breaks_the_stream_off() {
     assert_eq!(refusal(&effects), None);
     assert!(effects.contains(&Effect::Reset));
     assert!(effects.contains(&Effect::Count(Counter::RefusedPending)));
+}
+
+/// A head that a server sends as soon as it is called must not take the place of a refusal.
+#[test]
+fn the_head_of_an_answer_waits_for_the_first_release_or_for_more_of_the_answer() {
+    let listener = returning();
+    let began = || Event::ResponseStarted {
+        status: 200,
+        grpc_status: None,
+        is_first_attempt: true,
+        is_delimited: false,
+    };
+    let waiting = || {
+        let mut gate = call(&listener, &[]);
+        gate.handle(&listener, body(&framed(&message("a")), false));
+        assert_eq!(gate.handle(&listener, began()), []);
+        assert!(gate.holds_answer());
+        gate
+    };
+    let pending = format!(r#"{{"forward":false,"review":{{"id":"{ID}","status":"PENDING"}}}}"#);
+
+    let effects = waiting().handle(&listener, plane_says(&pending));
+    assert_eq!(refusal(&effects), Some((403, Some("review"))));
+
+    let mut gate = waiting();
+    let effects = gate.handle(&listener, released(ID, "EXECUTED"));
+    assert!(effects.contains(&Effect::ForwardAnswer));
+    assert!(!gate.holds_answer());
+
+    let mut gate = waiting();
+    assert_eq!(gate.handle(&listener, Event::ResponseGoesOn), []);
+    assert!(!gate.holds_answer());
+    let effects = gate.handle(&listener, plane_says(&pending));
+    assert!(effects.contains(&Effect::Reset));
 }
 
 #[test]
