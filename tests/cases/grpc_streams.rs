@@ -2,14 +2,18 @@
 //! approval of its own, and nothing goes on out of turn.
 
 use hoop_tests::host::Host;
-use hoop_tests::ledger::{LedgerScene, holding, holding_with_descriptors, with_metadata};
+use hoop_tests::ledger::{
+    LedgerScene, framed, holding, holding_with_descriptors, raw, with_metadata,
+};
+use hoop_tests::lying_plane::{Kind, Reply};
+use hoop_tests::numbered;
 use hoop_tests::on_both_hosts;
 use hoop_tests::scene::Scene;
 use hoop_tests::wait;
 use host_sim_ledger::proto::{PostRequest, ReconcileRequest};
 use host_sim_ledger::tonic::codec::CompressionEncoding;
 use host_sim_ledger::tonic::{Code, Request};
-use host_sim_ledger::{GREET, Message, Method};
+use host_sim_ledger::{GREET, Method};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -18,6 +22,7 @@ on_both_hosts! {
     each_message_waits_for_its_approval_while_the_answers_come_in_between,
     a_server_that_speaks_first_is_heard_before_anything_is_approved,
     the_messages_of_an_import_go_on_together_once_each_is_approved,
+    messages_are_the_same_however_they_are_put_into_frames,
     in_return_mode_an_import_runs_once_the_last_of_its_messages_is_approved,
     a_refusal_is_read_although_the_server_has_sent_its_head,
     a_refusal_after_the_first_answer_breaks_the_stream_off,
@@ -48,17 +53,6 @@ async fn pending(world: &LedgerScene, count: usize) -> String {
         (rows.len() == count).then_some(id)
     })
     .await
-}
-
-fn amounts(world: &LedgerScene) -> Vec<i64> {
-    let calls = world.ledger.calls_of(Method::Import);
-    let messages = calls.iter().flat_map(|call| &call.messages);
-    messages
-        .map(|message| match message {
-            Message::Post(posting) => posting.amount_minor,
-            other => panic!("another message: {other:?}"),
-        })
-        .collect()
 }
 
 async fn each_message_waits_for_its_approval_while_the_answers_come_in_between(host: Host) {
@@ -140,8 +134,54 @@ async fn the_messages_of_an_import_go_on_together_once_each_is_approved(host: Ho
 
     let summary = held.await.expect("a task that ends").expect("approved");
     assert_eq!(summary.into_inner().booked, 3);
-    assert_eq!(amounts(&world), [1, 2, 3]);
+    assert_eq!(world.amounts(Method::Import), [1, 2, 3]);
     assert_eq!(world.ledger.call_count(Method::Import), 1);
+    world.scene.finish(0).await;
+}
+
+/// Two in one frame, one in two frames, and a frame that ends in the prefix of the next message.
+async fn messages_are_the_same_however_they_are_put_into_frames(host: Host) {
+    let scene = Scene::lying(host).policy(holding(&["Import"], "return"));
+    let world = LedgerScene::start(scene).await;
+    let lies = world.scene.lies();
+    let released = Reply::review(200, true, &numbered::id(1), "EXECUTED");
+    lies.on(Kind::Filing, released);
+    let messages: [&[u8]; 2] = [b"\x0a\x01a\x10\x05\x18\x02", b"\x0a\x01b\x10\x06\x18\x02"];
+    let bytes = messages.map(|message| framed(0, message)).concat();
+    let h2 = world.scene.connect_h2().await;
+    let cuts = [
+        vec![],
+        vec![12],
+        vec![3, 9],
+        vec![14],
+        vec![12, 12],
+        vec![1, 2, 3, 13, 23],
+    ];
+    for cut in cuts {
+        let mut frames = Vec::new();
+        let mut from = 0;
+        for to in cut.iter().copied().chain([bytes.len()]) {
+            frames.push(bytes[from..to].to_vec());
+            from = to;
+        }
+        let before = lies.filed().len();
+
+        let answer = h2.send(&raw("Import", frames, &[])).await;
+
+        assert_eq!(answer.status, 200, "{answer}");
+        assert_eq!(answer.header("x-hoop-denied"), None, "{cut:?}: {answer}");
+        let filed = lies.filed().split_off(before);
+        let statements = [
+            "/ledger.v1.Ledger/Import\n1: \"a\"\n2: 5\n3: 2",
+            "/ledger.v1.Ledger/Import\n1: \"b\"\n2: 6\n3: 2",
+        ];
+        assert_eq!(
+            filed,
+            statements.map(|text| text.as_bytes().to_vec()),
+            "{cut:?}"
+        );
+    }
+    assert_eq!(world.amounts(Method::Import), [5, 6].repeat(6));
     world.scene.finish(0).await;
 }
 
@@ -161,7 +201,7 @@ async fn in_return_mode_an_import_runs_once_the_last_of_its_messages_is_approved
     let summary = client.import(postings).await.expect("approved");
 
     assert_eq!(summary.into_inner().booked, 2);
-    assert_eq!(amounts(&world), [1, 2]);
+    assert_eq!(world.amounts(Method::Import), [1, 2]);
     let rows = world.scene.plane().rows().await;
     wait::until("both approvals are spent", async || {
         let rows = world.scene.plane().rows().await;
@@ -286,7 +326,7 @@ async fn a_compressed_stream_is_held_message_by_message(host: Host) {
     let summary = small.import(postings).await.expect("approved");
 
     assert_eq!(summary.into_inner().booked, 2);
-    assert_eq!(amounts(&world), [1, 2]);
+    assert_eq!(world.amounts(Method::Import), [1, 2]);
     world.scene.finish(0).await;
 }
 

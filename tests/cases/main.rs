@@ -13,6 +13,7 @@ mod expect_continue;
 mod flood;
 mod framing;
 mod grpc_calls;
+mod grpc_other_client;
 mod grpc_streams;
 mod guests;
 mod headers;

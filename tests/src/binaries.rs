@@ -35,6 +35,11 @@ pub fn host_sim() -> PathBuf {
     existing("HOST_SIM", workspace().join("target/debug/host-sim"))
 }
 
+/// A Python with grpcio: `GRPCIO_PYTHON`, else the one that the Makefile installs.
+pub fn python() -> PathBuf {
+    existing("GRPCIO_PYTHON", workspace().join(".tools/venv/bin/python"))
+}
+
 /// The root of the checkout.
 pub fn workspace() -> PathBuf {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));

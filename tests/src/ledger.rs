@@ -2,15 +2,16 @@
 
 use std::net::SocketAddr;
 
-use host_sim_ledger::Ledger;
 use host_sim_ledger::proto::ledger_client::LedgerClient;
 use host_sim_ledger::proto::{Currency, PostRequest};
 use host_sim_ledger::tonic::metadata::MetadataMap;
 use host_sim_ledger::tonic::transport::Channel;
 use host_sim_ledger::tonic::{Code, Request, Status};
+use host_sim_ledger::{Ledger, Message, Method};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
+use crate::client::h2::H2Request;
 use crate::policy::{self, APPROVAL_RULE};
 use crate::scene::{Scene, SceneBuilder};
 
@@ -54,6 +55,20 @@ impl LedgerScene {
             memo: self.scene.marker.clone(),
             ..PostRequest::default()
         }
+    }
+
+    /// The amounts of the postings that reached a method of the ledger, in order.
+    pub fn amounts(&self, method: Method) -> Vec<i64> {
+        let calls = self.ledger.calls_of(method);
+        let messages = calls.iter().flat_map(|call| &call.messages);
+        messages
+            .map(|message| {
+                let Message::Post(posting) = message else {
+                    panic!("another message: {message:?}")
+                };
+                posting.amount_minor
+            })
+            .collect()
     }
 
     /// Asserts that a call was refused with the code and metadata of a denial about an approval that stands so, and says nothing
@@ -148,6 +163,28 @@ pub fn with_metadata<T>(message: T, metadata: &[(&'static str, &'static str)]) -
         request.metadata_mut().append(*name, value);
     }
     request
+}
+
+/// A message as it travels, behind its flag and its length.
+pub fn framed(flag: u8, message: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(message.len()).expect("a small message");
+    let mut bytes = vec![flag];
+    bytes.extend(length.to_be_bytes());
+    bytes.extend_from_slice(message);
+    bytes
+}
+
+/// A call of a method by its bytes, one DATA frame each.
+pub fn raw(method: &str, frames: Vec<Vec<u8>>, headers: &[(&str, &str)]) -> H2Request {
+    let target = format!("/ledger.v1.Ledger/{method}");
+    let mut call = H2Request::new("POST", &target, None);
+    let own = [("te", "trailers"), ("content-type", "application/grpc")];
+    for (name, value) in own.iter().chain(headers) {
+        let value = value.as_bytes().to_vec();
+        call.headers.push(((*name).to_owned(), value));
+    }
+    call.frames = frames;
+    call
 }
 
 fn text(metadata: &MetadataMap, name: &str) -> Option<String> {
