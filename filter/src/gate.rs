@@ -21,6 +21,7 @@ use crate::denial::{Denial, Form, Reason};
 use crate::effect::Effect;
 use crate::event::{Event, News};
 use crate::identity::{Correlation, Requester, Surroundings};
+use crate::limits;
 use crate::listener::{Enforcement, Listener};
 use crate::metrics::Counter;
 use crate::request::RequestHead;
@@ -413,7 +414,7 @@ impl Gate {
             deadline
                 .checked_div(10)
                 .unwrap_or_default()
-                .min(DEADLINE_MARGIN_MS)
+                .min(limits::DEADLINE_MARGIN_MS)
         };
         let deadline = self
             .deadline_ms
@@ -568,9 +569,6 @@ fn why_not_filed(fault: &PlaneFault) -> Reason {
         Reason::NotFiled
     }
 }
-
-/// A client of gRPC that has a deadline is answered so much before it, at the most.
-const DEADLINE_MARGIN_MS: u64 = 1_000;
 
 #[cfg(test)]
 mod tests;

@@ -39,6 +39,13 @@ pub const DEFAULT_HOLD_TIMEOUT_MS: u64 = 1_800_000;
 /// Bounds of `hold_timeout_ms`; the highest is a day.
 pub const HOLD_TIMEOUT_MS: (u64, u64) = (1_000, 86_400_000);
 
+/// How much before its deadline a client of gRPC is answered, in milliseconds; of a short deadline it is a tenth.
+pub const DEADLINE_MARGIN_MS: u64 = 1_000;
+
+/// How many streams are told of something within one callback. Envoy runs the reply to one within the reply to another, and
+/// beyond about 300 of them the stack of the VM is full (measured on 1.40).
+pub const TOLD_AT_ONCE: usize = 32;
+
 /// Time between two reads of the list while something is held, in milliseconds.
 pub const DEFAULT_POLL_INTERVAL_MS: u64 = 1_000;
 

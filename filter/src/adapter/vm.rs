@@ -14,6 +14,7 @@ use crate::approval_request;
 use crate::control_plane::{ControlPlane, PlaneAnswer, PlaneCall, PlaneFault};
 use crate::effect::Effect;
 use crate::event::{Event, News};
+use crate::limits;
 use crate::listener::Listener;
 use crate::poller::{self, Order, Poller, Watcher};
 use crate::stream::Stream;
@@ -37,10 +38,6 @@ pub(super) struct Vm {
     /// What the gauge was told.
     shown_as_held: Cell<usize>,
 }
-
-/// How many streams are told of something within one callback. Envoy runs the reply to one within the reply to another, and
-/// beyond about 300 of them the VM's stack is full (measured on 1.40).
-const TOLD_AT_ONCE: usize = 32;
 
 /// Stands for no stream; the host numbers from 1.
 const NOBODY: Watcher = 0;
@@ -187,7 +184,7 @@ impl Vm {
 
     /// Tells the next few streams; the others have their turn with the next tick.
     fn tell_some(&self) {
-        for _ in 0..TOLD_AT_ONCE {
+        for _ in 0..limits::TOLD_AT_ONCE {
             let next = self.tidings.borrow_mut().pop_front();
             let Some((id, news)) = next else { return };
             self.tell(id, news);
