@@ -20,6 +20,7 @@
 pub mod limits;
 pub mod metrics;
 pub mod secret;
+pub mod table;
 
 pub mod glob;
 pub mod json;

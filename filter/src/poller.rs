@@ -8,8 +8,6 @@
 
 mod approval_watch;
 
-use std::collections::BTreeMap;
-
 use crate::approval::{ApprovalId, Status};
 use crate::control_plane::{
     ControlPlane, Filing, ListFault, PendingSettlement, PlaneAnswer, PlaneCall, PlaneFault,
@@ -18,6 +16,7 @@ use crate::control_plane::{
 use crate::event::News;
 use crate::limits;
 use crate::metrics::Counter;
+use crate::table::Table;
 use approval_watch::ApprovalWatch;
 
 /// Who waits; the driver's number of a stream.
@@ -107,8 +106,8 @@ const TURNS: [Option<Shown>; 10] = [
 pub struct Poller {
     interval_ms: u64,
     /// Who waits for what.
-    watchers: BTreeMap<Watcher, ApprovalId>,
-    approvals: BTreeMap<ApprovalId, ApprovalWatch>,
+    watchers: Table<Watcher, ApprovalId>,
+    approvals: Table<ApprovalId, ApprovalWatch>,
     list: List,
     /// Place in [`TURNS`].
     turn: usize,
@@ -135,8 +134,8 @@ impl Poller {
     pub const fn new(interval_ms: u64) -> Self {
         Self {
             interval_ms,
-            watchers: BTreeMap::new(),
-            approvals: BTreeMap::new(),
+            watchers: Table::new(),
+            approvals: Table::new(),
             list: List::Due { at: 0 },
             turn: 0,
             next_rotation: 0,
@@ -158,11 +157,11 @@ impl Poller {
             };
         }
         let deadline = now.saturating_add(budget_ms);
-        let approval = self
-            .approvals
-            .entry(id.clone())
-            .or_insert_with(|| ApprovalWatch::new(now));
-        approval.deadlines.insert(watcher, deadline);
+        self.approvals.change(
+            id.clone(),
+            || ApprovalWatch::new(now),
+            |approval| approval.deadlines.insert(watcher, deadline),
+        );
         self.watchers.insert(watcher, id);
     }
 
@@ -218,7 +217,7 @@ impl Poller {
         }
         let is_missing = matches!(self.list, List::Missing { .. });
         // Before a hold ends it asks once more: the decision may have come since the last read.
-        for (id, watch) in &mut self.approvals {
+        for (id, watch) in self.approvals.iter_mut() {
             let over = watch
                 .next_deadline()
                 .is_some_and(|deadline| deadline <= now);
@@ -283,7 +282,7 @@ impl Poller {
                 self.list = List::Due { at };
                 let is_whole = shown.is_none();
                 if is_whole {
-                    for watch in self.approvals.values_mut() {
+                    for (_, watch) in self.approvals.iter_mut() {
                         watch.is_hidden = watch.since <= asked_at;
                     }
                 }
@@ -445,7 +444,8 @@ impl Poller {
         let Some(watch) = self.approvals.get_mut(id) else {
             return Vec::new();
         };
-        let watchers: Vec<Watcher> = std::mem::take(&mut watch.deadlines).into_keys().collect();
+        let deadlines = std::mem::take(&mut watch.deadlines).into_iter();
+        let watchers: Vec<Watcher> = deadlines.map(|(watcher, _)| watcher).collect();
         for watcher in &watchers {
             self.watchers.remove(watcher);
         }

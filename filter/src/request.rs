@@ -4,20 +4,19 @@ pub mod mode;
 pub mod path;
 pub mod query;
 
-use std::collections::{BTreeMap, BTreeSet};
-
+use crate::table::Table;
 use mode::ModeWish;
 use path::PathReading;
 
 /// Names of the headers that a decision may rest on, in lower case. Only these are kept of a request, so that a policy
 /// without conditions on headers costs nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HeaderNames(BTreeSet<String>);
+pub struct HeaderNames(Table<String, ()>);
 
 impl HeaderNames {
     /// Adds a name in lower case.
     pub fn insert(&mut self, name: &str) {
-        self.0.insert(name.to_owned());
+        self.0.insert(name.to_owned(), ());
     }
 
     fn contains(&self, name: &str) -> bool {
@@ -44,7 +43,7 @@ pub struct RequestHead {
     /// Headers that are between the client and the gate, or that only the gate may set: they go no further.
     pub not_for_upstream: Vec<&'static str>,
     /// Values of the wanted headers that the request has, in their order.
-    pub headers: BTreeMap<String, Vec<Vec<u8>>>,
+    pub headers: Table<String, Vec<Vec<u8>>>,
 }
 
 /// Why a head cannot be read as one request.
@@ -77,12 +76,12 @@ impl RequestHead {
         let mut upgrade = false;
         let mut wish = ModeWish::default();
         let mut not_for_upstream = Vec::new();
-        let mut kept = BTreeMap::<String, Vec<Vec<u8>>>::new();
+        let mut kept = Table::<String, Vec<Vec<u8>>>::new();
         for (name, value) in headers {
             if wanted.contains(name) {
-                kept.entry(name.to_owned())
-                    .or_default()
-                    .push(value.to_vec());
+                kept.change(name.to_owned(), Vec::new, |values| {
+                    values.push(value.to_vec())
+                });
             }
             let seen_before = match name {
                 ":method" => method.replace(value).is_some(),
@@ -231,7 +230,7 @@ mod tests {
             headers
                 .iter()
                 .map(|(name, value)| (*name, value.as_bytes())),
-            &HeaderNames(BTreeSet::from(["x".to_owned()])),
+            &HeaderNames(Table::from_iter([("x".to_owned(), ())])),
         )
     }
 

@@ -4,7 +4,7 @@ use crate::files::{SourceFile, sources};
 
 /// The filter's modules from the bottom up. `request`, `policy` and the like stand for their folders, too.
 const LAYERS: [&[&str]; 11] = [
-    &["limits", "secret", "metrics", "glob", "json"],
+    &["limits", "secret", "metrics", "table", "glob", "json"],
     &["request", "approval", "identity", "grpc"],
     &["config"],
     &["policy", "statement"],
@@ -21,11 +21,16 @@ const LAYERS: [&[&str]; 11] = [
 const TOP: [&str; 2] = ["adapter", "playground"];
 
 /// Imports between siblings that the style page grants, with its reason.
-const GRANTED: [(&str, &str, &str); 2] = [
+const GRANTED: [(&str, &str, &str); 3] = [
     (
         "identity",
         "request",
         "part D, layer 1: `identity` may use `request`",
+    ),
+    (
+        "json",
+        "table",
+        "a container of the gate's own in the place of the standard library's",
     ),
     (
         "json",

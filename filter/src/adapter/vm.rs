@@ -5,7 +5,7 @@
 //! it released must not be lost unseen.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use super::heartbeat::Heartbeat;
@@ -18,6 +18,7 @@ use crate::limits;
 use crate::listener::Listener;
 use crate::poller::{self, Order, Poller, Watcher};
 use crate::stream::Stream;
+use crate::table::Table;
 
 /// One configured VM.
 #[derive(Debug)]
@@ -25,10 +26,10 @@ pub(super) struct Vm {
     pub listener: Listener,
     root_id: u32,
     metrics: Metrics,
-    streams: RefCell<BTreeMap<Watcher, Rc<RefCell<Stream>>>>,
+    streams: RefCell<Table<Watcher, Rc<RefCell<Stream>>>>,
     /// Calls to send once the root context is active.
     outbox: RefCell<VecDeque<(Errand, PlaneCall)>>,
-    in_flight: RefCell<BTreeMap<u32, Errand>>,
+    in_flight: RefCell<Table<u32, Errand>>,
     /// Streams that are to be told of something, in turn.
     tidings: RefCell<VecDeque<(Watcher, News)>>,
     poller: RefCell<Poller>,

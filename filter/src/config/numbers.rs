@@ -1,8 +1,6 @@
 //! The numbers that conditions compare with, as the operator spelled them: the JSON values of the rest of the
 //! configuration hold doubles, and a rule on 9007199254740993 must not become one on 9007199254740992.
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
 
 use super::check::child;
@@ -10,10 +8,11 @@ use super::error::ConfigError;
 use crate::json::decimal::Decimal;
 use crate::json::pointer::{Pointer, Pointers};
 use crate::json::{Found, select};
+use crate::table::Table;
 
 /// Exact numbers by the place where they stand.
 #[derive(Debug)]
-pub(super) struct Numbers(BTreeMap<String, Decimal>);
+pub(super) struct Numbers(Table<String, Decimal>);
 
 impl Numbers {
     /// Finds the numbers of all JSON conditions of a checked document.
@@ -31,7 +30,7 @@ impl Numbers {
             }
         }
         if places.is_empty() {
-            return Ok(Self(BTreeMap::new()));
+            return Ok(Self(Table::new()));
         }
         let mut pointers = Pointers::default();
         for place in &places {

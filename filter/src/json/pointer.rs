@@ -1,6 +1,6 @@
 //! JSON pointers (RFC 6901), and a set of them that is looked up in one pass over a text.
 
-use std::collections::BTreeMap;
+use crate::table::Table;
 use std::fmt;
 
 /// A pointer to one value of a document.
@@ -75,7 +75,7 @@ pub(super) struct Node {
     /// The number of the pointer that ends here.
     pub ends: Option<usize>,
     /// What lies below, by folded name; each with its name as written and its place among the nodes.
-    pub below: BTreeMap<String, Vec<(String, usize)>>,
+    pub below: Table<String, Vec<(String, usize)>>,
 }
 
 impl Default for Pointers {
@@ -126,13 +126,18 @@ impl Pointers {
         let Some(node) = self.nodes.get_mut(at) else {
             return at;
         };
-        let alike = node.below.entry(folded(name)).or_default();
-        if let Some((_, child)) = alike.iter().find(|(spelled, _)| spelled == name) {
-            return *child;
-        }
-        alike.push((name.to_owned(), next));
-        self.nodes.push(Node::default());
-        next
+        let known = node.below.change(folded(name), Vec::new, |alike| {
+            let known = alike.iter().find(|(spelled, _)| spelled == name);
+            let known = known.map(|(_, child)| *child);
+            if known.is_none() {
+                alike.push((name.to_owned(), next));
+            }
+            known
+        });
+        known.flatten().unwrap_or_else(|| {
+            self.nodes.push(Node::default());
+            next
+        })
     }
 }
 

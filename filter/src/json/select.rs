@@ -5,11 +5,11 @@
 //! surrogate pair, no member named `__proto__` (which JavaScript may give to every object). Two readers of any other text may see two different things.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use super::decimal::{self, Decimal};
 use super::pointer::{Pointers, ROOT, folded};
 use crate::limits;
+use crate::table::Table;
 
 /// What a pointer found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ struct Reader<'t, 'p> {
 }
 
 /// The names of one object that a pointer may mean: how often one stood there, and how it was spelled.
-type Met = BTreeMap<String, (usize, String)>;
+type Met = Table<String, (usize, String)>;
 
 impl<'t> Reader<'t, '_> {
     fn peek(&self) -> Option<u8> {
@@ -150,7 +150,7 @@ impl<'t> Reader<'t, '_> {
 
     fn array(&mut self, node: Option<usize>, depth: usize) -> Result<(), NotStrict> {
         let below = node.and_then(|at| self.pointers.node(at));
-        let wanted: BTreeMap<usize, usize> = below
+        let wanted: Table<usize, usize> = below
             .into_iter()
             .flat_map(|node| node.below.values().flatten())
             .filter_map(|(name, child)| Some((index_of(name)?, *child)))
@@ -218,7 +218,7 @@ impl<'t> Reader<'t, '_> {
         {
             return Err(NotStrict);
         }
-        if !met.contains_key("0") {
+        if !met.contains("0") {
             self.mark_first_doubtful(node);
         }
         for (name, (times, spelled)) in met {
@@ -235,8 +235,11 @@ impl<'t> Reader<'t, '_> {
         }
         let name = folded(key);
         let alike = below.get(&name)?;
-        let entry = met.entry(name).or_insert_with(|| (0, key.to_owned()));
-        entry.0 = entry.0.saturating_add(1);
+        met.change(
+            name,
+            || (0, key.to_owned()),
+            |(times, _)| *times = times.saturating_add(1),
+        );
         alike
             .iter()
             .find(|(spelled, _)| spelled == key)

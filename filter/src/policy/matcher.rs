@@ -1,7 +1,6 @@
 //! One request held against rules. What a condition needs is read when the first rule asks for it, and then kept.
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::BTreeMap;
 
 use super::body::BodyReading;
 use super::compile::Index;
@@ -16,6 +15,7 @@ use crate::limits;
 use crate::request::host_of;
 use crate::request::path::{Finder, PathReading};
 use crate::request::query::{QueryReading, Said};
+use crate::table::Table;
 
 /// Whether something holds, from the surest no to the surest yes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,11 +56,11 @@ pub(super) struct Evaluation<'s> {
     steps: Steps,
     query: OnceCell<QueryReading>,
     body: OnceCell<BodyReading<'s>>,
-    route: RefCell<BTreeMap<String, RouteValues>>,
+    route: RefCell<Table<String, RouteValues>>,
 }
 
 /// Values of one namespace that were asked for, by key.
-type RouteValues = BTreeMap<String, Option<Vec<u8>>>;
+type RouteValues = Table<String, Option<Vec<u8>>>;
 
 /// A path as the globs want it.
 enum PathView<'a> {
@@ -98,7 +98,7 @@ impl<'s> Evaluation<'s> {
             steps: Steps::new(limits::COMPARISON_STEPS),
             query: OnceCell::new(),
             body: OnceCell::new(),
-            route: RefCell::new(BTreeMap::new()),
+            route: RefCell::default(),
         }
     }
 
@@ -292,10 +292,9 @@ impl<'s> Evaluation<'s> {
         }
         let value = self.subject.route.value(namespace, key);
         let result = read(value.as_deref());
-        asked
-            .entry(namespace.to_owned())
-            .or_default()
-            .insert(key.to_owned(), value);
+        asked.change(namespace.to_owned(), Table::new, |values| {
+            values.insert(key.to_owned(), value);
+        });
         result
     }
 }

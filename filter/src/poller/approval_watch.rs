@@ -1,14 +1,13 @@
 //! One approval that somebody waits for: who, until when, and when it was last asked about.
 
-use std::collections::BTreeMap;
-
 use super::Watcher;
 use crate::limits;
+use crate::table::Table;
 
 #[derive(Debug)]
 pub(super) struct ApprovalWatch {
     /// Who waits, until when.
-    pub deadlines: BTreeMap<Watcher, u64>,
+    pub deadlines: Table<Watcher, u64>,
     /// When the first of them began.
     pub since: u64,
     /// When it was last claimed or, at first, when the watch began.
@@ -26,7 +25,7 @@ pub(super) struct ApprovalWatch {
 impl ApprovalWatch {
     pub const fn new(now: u64) -> Self {
         Self {
-            deadlines: BTreeMap::new(),
+            deadlines: Table::new(),
             since: now,
             asked_at: now,
             claimed_at: None,

@@ -4,20 +4,19 @@ mod form;
 mod names;
 mod reading;
 
-use std::collections::BTreeSet;
-
 pub use form::{FormNames, TooManyNames};
 pub use reading::{ParameterName, QueryReading, Said};
 
 use super::path::decode_leniently;
 use crate::limits;
+use crate::table::Table;
 
 /// Names of query parameters whose values are credentials, compared without letter case and separators.
 ///
 /// A wrong no here shows a secret to whoever approves and stores it in the Control Plane; a wrong yes only hides a
 /// harmless value, which still takes part in the match.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SensitiveNames(BTreeSet<String>);
+pub struct SensitiveNames(Table<String, ()>);
 
 /// Parameters that carry a credential in common APIs, folded as [`folded`] does; the first five are named by the
 /// contract (2.1).
@@ -90,6 +89,7 @@ impl SensitiveNames {
         Self(
             built_in
                 .chain(more.iter().map(|name| folded(name.as_bytes())))
+                .map(|name| (name, ()))
                 .collect(),
         )
     }
