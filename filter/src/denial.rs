@@ -58,6 +58,10 @@ pub enum Reason {
     NotFiled,
     /// A query credential cannot be bound to the approval.
     RedactionKeyMissing,
+    /// Two equal messages of a gRPC call would need one approval at a time.
+    RepeatedMessage,
+    /// More messages of gRPC came at once than are kept back.
+    TooManyMessages,
     /// The client of a gRPC call sends more than one message, and the listener takes no such calls.
     StreamingDenied,
     /// The Control Plane lets no more approval requests wait.
@@ -130,7 +134,9 @@ impl Denial {
             | Reason::NotFiled
             | Reason::RedactionKeyMissing
             | Reason::RouteMetadata
+            | Reason::RepeatedMessage
             | Reason::StreamingDenied
+            | Reason::TooManyMessages
             | Reason::TooManyWaiting
             | Reason::Upgrade => None,
         }
@@ -190,6 +196,12 @@ impl Denial {
             Reason::MessageUnreadable => format!(
                 "{message}: the gRPC request message cannot be read; send whole messages, plain or compressed with gzip or deflate as grpc-encoding says"
             ),
+            Reason::RepeatedMessage => format!(
+                "{message}: the same message comes again before the approval of the one before is spent; send it in a call of its own, or once that one was answered"
+            ),
+            Reason::TooManyMessages => format!(
+                "{message}: more messages came than can be kept back until they are approved; send fewer at a time"
+            ),
             Reason::StreamingDenied => format!(
                 "{message}: a call with more than one request message is not taken here; send one message per call"
             ),
@@ -239,7 +251,9 @@ impl Denial {
             Reason::Malformed | Reason::MalformedCall => Counter::RefusedMalformed,
             Reason::MessageTooLarge => Counter::RefusedBodyTooLarge,
             Reason::MessageUnreadable => Counter::RefusedUnreadableMessage,
-            Reason::StreamingDenied => Counter::RefusedStreaming,
+            Reason::RepeatedMessage | Reason::StreamingDenied | Reason::TooManyMessages => {
+                Counter::RefusedStreaming
+            }
             Reason::NoApprovalRule => Counter::RefusedNoApprovalRule,
             Reason::NotFiled => Counter::RefusedPlaneFault,
             Reason::RedactionKeyMissing => Counter::RefusedRedactionKey,
@@ -272,7 +286,9 @@ impl Denial {
             Reason::Malformed | Reason::MalformedCall => "malformed",
             Reason::MessageTooLarge => "body_too_large",
             Reason::MessageUnreadable => "unreadable_message",
+            Reason::RepeatedMessage => "repeated_message",
             Reason::StreamingDenied => "streaming",
+            Reason::TooManyMessages => "too_many_messages",
             Reason::NoApprovalRule => "no_approval_rule",
             Reason::NotFiled => "plane_fault",
             Reason::RedactionKeyMissing => "redaction_key",

@@ -48,6 +48,8 @@ pub enum Effect {
         id: ApprovalId,
         /// How long, in milliseconds.
         budget_ms: u64,
+        /// Whether the release is not to spend the approval, whatever the listener says.
+        settles_later: bool,
     },
 }
 

@@ -25,7 +25,10 @@ pub enum Event {
         grpc_status: Option<u32>,
     },
     /// A part of the upstream's answer has gone on to the client: no reply can take its place any more.
-    ResponseGoesOn,
+    ResponseGoesOn {
+        /// Whether that is more than its head.
+        has_body: bool,
+    },
     /// The upstream began to answer. A reply of the host's own, or of the gate's, is no answer of the upstream.
     ResponseStarted {
         /// Its status code.

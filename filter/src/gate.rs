@@ -256,7 +256,9 @@ impl Gate {
             }
             (
                 state @ (State::Collecting(..) | State::Filed(_) | State::Waiting(_)),
-                Event::ResponseStarted { .. } | Event::ResponseEnded { .. } | Event::ResponseGoesOn,
+                Event::ResponseStarted { .. }
+                | Event::ResponseEnded { .. }
+                | Event::ResponseGoesOn { .. },
             ) => {
                 // The host answers by itself, for a time-out or a body over its own limit; the end of the stream follows.
                 self.state = state;
@@ -324,7 +326,7 @@ impl Gate {
             Event::PlaneAnswered(_)
             | Event::RequestBodyUnreadable
             | Event::ResponseEnded { .. }
-            | Event::ResponseGoesOn
+            | Event::ResponseGoesOn { .. }
             | Event::ResponseStarted { .. }
             | Event::StreamEnded { .. }
             | Event::Watched(_) => Collected::More(body),
@@ -400,6 +402,7 @@ impl Gate {
                 let mut effects = vec![Effect::Watch {
                     id,
                     budget_ms: self.budget_ms(listener),
+                    settles_later: false,
                 }];
                 effects.extend(is_new.then_some(Effect::Count(Counter::Filed)));
                 effects

@@ -64,6 +64,16 @@ pub const LIST_RETRY_MS: u64 = 60_000;
 /// Longest `grpc.descriptors` in the configuration, in bytes of base64: three megabytes of descriptors.
 pub const DESCRIPTORS_BYTES: usize = 4_000_000;
 
+/// Deepest nesting of groups in a gRPC message that is read as protobuf. Each level is looked through once more, and groups are
+/// hardly used any longer.
+pub const GRPC_GROUP_DEPTH: usize = 8;
+
+/// Most messages of one gRPC call that are kept back at a time: each is to be read by a person.
+pub const GRPC_QUEUED_MESSAGES: usize = 128;
+
+/// Most bytes of messages that a VM keeps back for all its gRPC calls together, so that no client can fill its memory.
+pub const GRPC_KEPT_BYTES: usize = 32 << 20;
+
 /// Most bytes of messages of one gRPC call that are kept back at a time. Envoy's own bound, 1 MiB by default, comes first unless
 /// it was raised.
 pub const GRPC_HELD_BYTES: usize = 1 << 20;

@@ -1,10 +1,14 @@
 //! One configured listener: everything that outlives a single request, ready to be asked. Made once per configuration,
 //! shared by all its streams.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 pub use crate::config::Enforcement;
 use crate::config::{Config, GrpcConfig};
 use crate::control_plane::{ControlPlane, Credential};
 use crate::identity::IdentitySource;
+use crate::limits;
 use crate::policy::Policy;
 use crate::request::query::SensitiveNames;
 use crate::secret::Secret;
@@ -34,8 +38,58 @@ pub struct Listener {
     pub identity: IdentitySource,
     /// How gRPC calls are shown and taken.
     pub grpc: GrpcConfig,
+    /// What is kept back of gRPC messages.
+    pub kept: KeptBytes,
     /// Whether the Control Plane shall show this sidecar as connected.
     pub heartbeat: bool,
+}
+
+/// What the VM keeps back of gRPC messages, for all its calls together.
+#[derive(Clone, Debug, Default)]
+pub struct KeptBytes(Rc<Cell<usize>>);
+
+/// The part of it that is one call's. It is given back with the call.
+#[derive(Debug)]
+pub struct KeptShare {
+    all: KeptBytes,
+    own: usize,
+}
+
+impl KeptBytes {
+    /// A share of nothing yet.
+    #[must_use]
+    pub fn share(&self) -> KeptShare {
+        KeptShare {
+            all: self.clone(),
+            own: 0,
+        }
+    }
+}
+
+impl KeptShare {
+    /// Takes more; `false` where the VM keeps too much already.
+    #[must_use]
+    pub fn grow(&mut self, bytes: usize) -> bool {
+        let all = self.all.0.get().saturating_add(bytes);
+        let fits = all <= limits::GRPC_KEPT_BYTES;
+        if fits {
+            self.all.0.set(all);
+            self.own = self.own.saturating_add(bytes);
+        }
+        fits
+    }
+
+    /// Gives all of it back.
+    pub fn clear(&mut self) {
+        let own = std::mem::take(&mut self.own);
+        self.all.0.set(self.all.0.get().saturating_sub(own));
+    }
+}
+
+impl Drop for KeptShare {
+    fn drop(&mut self) {
+        self.clear();
+    }
 }
 
 /// The secrets that a configuration names and the environment holds.
@@ -75,6 +129,7 @@ impl Listener {
             poll_interval_ms: config.poll_interval_ms,
             identity: config.identity,
             grpc: config.grpc,
+            kept: KeptBytes::default(),
         }
     }
 }

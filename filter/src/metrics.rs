@@ -65,7 +65,8 @@ pub enum Counter {
     RefusedBodyTooLarge,
     /// A refusal because a gRPC message cannot be read.
     RefusedUnreadableMessage,
-    /// A refusal because a gRPC client sends more than one message to a listener that takes no such calls.
+    /// A refusal because a gRPC client sends more messages than are taken: more than one where the listener takes no streams, too many
+    /// at once, or the same one twice.
     RefusedStreaming,
     /// A refusal because the route names no approval rule, so that nobody could approve.
     RefusedNoApprovalRule,

@@ -8,7 +8,7 @@
 
 mod approval_watch;
 
-use crate::approval::{ApprovalId, Status};
+use crate::approval::{ApprovalId, SpendOn, Status};
 use crate::control_plane::{
     ControlPlane, Filing, ListFault, PendingSettlement, PlaneAnswer, PlaneCall, PlaneFault,
     Release, Settlement, read_claim, read_list, read_settlement,
@@ -149,8 +149,16 @@ impl Poller {
         self.watchers.len()
     }
 
-    /// Begins a watch that ends by itself after `budget_ms`.
-    pub fn watch(&mut self, watcher: Watcher, id: ApprovalId, budget_ms: u64, now: u64) {
+    /// Begins a watch that ends by itself after `budget_ms`. With `settles_later` the release is not to spend the approval, whatever
+    /// the listener says.
+    pub fn watch(
+        &mut self,
+        watcher: Watcher,
+        id: ApprovalId,
+        budget_ms: u64,
+        settles_later: bool,
+        now: u64,
+    ) {
         if self.watchers.is_empty() && matches!(self.list, List::Due { .. }) {
             self.list = List::Due {
                 at: now.saturating_add(self.interval_ms),
@@ -160,7 +168,10 @@ impl Poller {
         self.approvals.change(
             id.clone(),
             || ApprovalWatch::new(now),
-            |approval| approval.deadlines.insert(watcher, deadline),
+            |approval| {
+                approval.settles_later |= settles_later;
+                approval.deadlines.insert(watcher, deadline);
+            },
         );
         self.watchers.insert(watcher, id);
     }
@@ -549,8 +560,13 @@ const SETTLING_AGAIN_MS: [u64; 3] = [1_000, 5_000, 30_000];
 fn claim(plane: &ControlPlane, id: &ApprovalId, watch: &mut ApprovalWatch, now: u64) -> Vec<Order> {
     watch.claimed_at = Some(now);
     watch.asked_at = now;
+    let spend_on = if watch.settles_later {
+        SpendOn::Accepted
+    } else {
+        plane.spend_on()
+    };
     counted(vec![Order::Call(
-        plane.claim(id),
+        plane.claim(id, spend_on),
         Errand::Claim(id.clone()),
     )])
 }

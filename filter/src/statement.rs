@@ -8,6 +8,8 @@ mod redact;
 
 use std::fmt;
 
+use sha2::{Digest, Sha256};
+
 pub use redact::{RedactionKeyMissing, redacted_target};
 
 /// The bytes that are filed. They never print: a statement may hold anything that a client sent.
@@ -30,15 +32,26 @@ impl Statement {
     }
 
     /// The statement of one message of a gRPC call (contract 2.2), from the method's path and the message as text; without a
-    /// message, the path alone.
+    /// message, the path alone. A message that is no protobuf has its content type in between: the same text may mean another
+    /// message there.
     #[must_use]
-    pub fn grpc(path: &str, text: Option<&str>) -> Self {
+    pub fn grpc(path: &str, content_type: Option<&str>, text: Option<&str>) -> Self {
         let mut bytes = path.as_bytes().to_vec();
+        if let Some(content_type) = content_type {
+            bytes.extend_from_slice(b"\ncontent-type: ");
+            bytes.extend_from_slice(content_type.as_bytes());
+        }
         if let Some(text) = text {
             bytes.push(b'\n');
             bytes.extend_from_slice(text.as_bytes());
         }
         Self(bytes)
+    }
+
+    /// What tells statements apart in less room than they take.
+    #[must_use]
+    pub fn digest(&self) -> [u8; 32] {
+        Sha256::digest(&self.0).into()
     }
 
     /// The bytes to file.

@@ -156,7 +156,7 @@ impl Stream {
                 | Event::RequestBodyUnreadable
                 | Event::RequestTrailers
                 | Event::ResponseEnded { .. }
-                | Event::ResponseGoesOn
+                | Event::ResponseGoesOn { .. }
                 | Event::ResponseStarted { .. }
                 | Event::StreamEnded { .. }
                 | Event::Watched(News::NotChecked | News::Stands(_) | News::TimeOver) => Vec::new(),

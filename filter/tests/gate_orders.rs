@@ -194,9 +194,14 @@ impl World {
                     assert!(!known.filed, "filed twice");
                     (known.filed, known.filing_under_way) = (true, true);
                 }
-                Effect::Watch { id, budget_ms } => {
+                Effect::Watch {
+                    id,
+                    budget_ms,
+                    settles_later,
+                } => {
                     let watcher = u32::try_from(at).unwrap_or_default();
-                    self.poller.watch(watcher, id, budget_ms, self.now);
+                    self.poller
+                        .watch(watcher, id, budget_ms, settles_later, self.now);
                 }
                 Effect::Settle {
                     id,

@@ -24,6 +24,8 @@ on_both_hosts! {
     the_messages_of_an_import_go_on_together_once_each_is_approved,
     messages_are_the_same_however_they_are_put_into_frames,
     in_return_mode_an_import_runs_once_the_last_of_its_messages_is_approved,
+    a_rejected_message_gives_back_the_approvals_of_those_before_it,
+    the_same_message_twice_is_refused_with_the_reason,
     a_refusal_is_read_although_the_server_has_sent_its_head,
     a_refusal_after_the_first_answer_breaks_the_stream_off,
     a_client_that_leaves_between_two_messages_runs_no_more,
@@ -211,6 +213,49 @@ async fn in_return_mode_an_import_runs_once_the_last_of_its_messages_is_approved
     })
     .await;
     assert_eq!(rows.len(), 2);
+    world.scene.finish(0).await;
+}
+
+async fn a_rejected_message_gives_back_the_approvals_of_those_before_it(host: Host) {
+    let scene = Scene::real(host).policy(holding(&["Import"], "hold"));
+    let world = LedgerScene::start(scene).await;
+    let mut client = world.client().await;
+    let postings = tokio_stream::iter(import(&world, &[1, 2]));
+    let held = tokio::spawn(async move { client.import(postings).await });
+    let first = pending(&world, 1).await;
+    world.scene.plane().approve(&first).await;
+    let second = pending(&world, 2).await;
+
+    world.scene.plane().reject(&second, "not today").await;
+
+    let refused = held.await.expect("a task that ends").expect_err("rejected");
+    let reason = "the approval request was rejected";
+    assert_eq!(world.refused(&refused, "REJECTED", reason), second);
+    wait::until("the first approval is there again", async || {
+        (world.scene.plane().row(&first).await["status"] == "APPROVED").then_some(())
+    })
+    .await;
+    assert_eq!(world.ledger.message_count(Method::Import), 0);
+    world.scene.finish(0).await;
+}
+
+async fn the_same_message_twice_is_refused_with_the_reason(host: Host) {
+    let scene = Scene::real(host).policy(holding(&["Import"], "return"));
+    let world = LedgerScene::start(scene).await;
+    let mut client = world.client().await;
+    let twice = || tokio_stream::iter(import(&world, &[1, 1]));
+    let refused = client.import(twice()).await.expect_err("held");
+    let id = world.pending(&refused);
+    world.scene.plane().approve(&id).await;
+
+    let refused = client.import(twice()).await.expect_err("twice");
+
+    world.refused_by_policy(&refused, "the same message comes again");
+    wait::until("the approval is there again", async || {
+        (world.scene.plane().row(&id).await["status"] == "APPROVED").then_some(())
+    })
+    .await;
+    assert_eq!(world.ledger.message_count(Method::Import), 0);
     world.scene.finish(0).await;
 }
 

@@ -91,9 +91,9 @@ impl StreamAdapter {
         }
     }
 
-    fn answer_goes_on(&self) {
+    fn answer_goes_on(&self, has_body: bool) {
         if self.asks(Stream::awaits_upstream) {
-            self.handle(Event::ResponseGoesOn);
+            self.handle(Event::ResponseGoesOn { has_body });
         }
     }
 
@@ -157,19 +157,19 @@ impl HttpContext for StreamAdapter {
                 return Action::Pause;
             }
         }
-        self.answer_goes_on();
+        self.answer_goes_on(false);
         Action::Continue
     }
 
     /// What the upstream says lets go a head that was kept back, too.
-    fn on_http_response_body(&mut self, _body_size: usize, end_of_stream: bool) -> Action {
-        self.answer_goes_on();
+    fn on_http_response_body(&mut self, body_size: usize, end_of_stream: bool) -> Action {
+        self.answer_goes_on(body_size > 0);
         self.ended_response(end_of_stream, || None);
         Action::Continue
     }
 
     fn on_http_response_trailers(&mut self, _trailers: usize) -> Action {
-        self.answer_goes_on();
+        self.answer_goes_on(false);
         self.ended_response(true, hostcalls::grpc_status_of_trailers);
         Action::Continue
     }

@@ -246,9 +246,11 @@ impl Vm {
                 Effect::Watch {
                     id: approval,
                     budget_ms,
+                    settles_later,
                 } => {
                     let now = hostcalls::now_ms();
-                    self.poller.borrow_mut().watch(id, approval, budget_ms, now);
+                    let mut poller = self.poller.borrow_mut();
+                    poller.watch(id, approval, budget_ms, settles_later, now);
                 }
             }
         }

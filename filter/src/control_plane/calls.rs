@@ -163,8 +163,8 @@ impl ControlPlane {
 
     /// Asks for the release of one approval (contract 1.5). Never files.
     #[must_use]
-    pub fn claim(&self, id: &ApprovalId) -> PlaneCall {
-        let body = spend_on_word(self.spend_on).map(|word| json!({"spend_on": word}));
+    pub fn claim(&self, id: &ApprovalId, spend_on: SpendOn) -> PlaneCall {
+        let body = spend_on_word(spend_on).map(|word| json!({"spend_on": word}));
         let path = format!("/api/sidecars/reviews/{id}/claim");
         self.call("POST", &path, body.as_ref(), &Correlation::default())
     }

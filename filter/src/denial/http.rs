@@ -73,7 +73,9 @@ impl Denial {
             | Reason::NotFiled
             | Reason::RedactionKeyMissing
             | Reason::RouteMetadata
+            | Reason::RepeatedMessage
             | Reason::StreamingDenied
+            | Reason::TooManyMessages
             | Reason::TooManyWaiting
             | Reason::Upgrade => 403,
         }

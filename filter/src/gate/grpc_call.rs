@@ -19,6 +19,8 @@ use crate::statement::Statement;
 pub(super) struct GrpcCall {
     method: Method,
     is_json: bool,
+    /// Where it is not plainly protobuf.
+    content_type: Option<String>,
     encoding: Encoding,
     descriptors: Option<Arc<Descriptors>>,
     /// How many messages its client sends.
@@ -77,12 +79,15 @@ impl GrpcCall {
         config: &GrpcConfig,
         max_message_bytes: usize,
     ) -> Result<Option<Self>, Reason> {
-        let is_json = match content_type(head) {
+        let kind = content_type(head);
+        match kind {
             ContentType::NotGrpc | ContentType::Web => return Ok(None),
-            ContentType::Json => true,
-            ContentType::Other | ContentType::Proto => false,
+            ContentType::Json | ContentType::Other | ContentType::Proto => {}
             ContentType::Unclear => return Err(Reason::MalformedCall),
-        };
+        }
+        let spelled = head.header("content-type").first();
+        let spelled = spelled.map(Vec::as_slice).unwrap_or_default();
+        let spelled = String::from_utf8_lossy(spelled).to_ascii_lowercase();
         let target = head.target.as_deref().unwrap_or_default();
         let method = Method::parse(target).filter(|_| head.method == b"POST");
         let method = method.ok_or(Reason::MalformedCall)?;
@@ -101,7 +106,8 @@ impl GrpcCall {
         let waits = head.header("grpc-timeout").iter();
         let waits = waits.filter_map(|value| timeout(value)).map(in_ms);
         Ok(Some(Self {
-            is_json,
+            is_json: kind == ContentType::Json,
+            content_type: (kind != ContentType::Proto).then_some(spelled),
             encoding: encoding.map_err(|_| Reason::MessageUnreadable)?,
             descriptors: config.descriptors.clone(),
             messages,
@@ -125,7 +131,7 @@ impl GrpcCall {
     pub fn statement(&self, frame: Option<Frame>) -> Result<Statement, Reason> {
         let path = self.method.path();
         let Some(frame) = frame else {
-            return Ok(Statement::grpc(path, None));
+            return Ok(Statement::grpc(path, None, None));
         };
         let most = self.max_message_bytes;
         let message = self.encoding.message(frame, most).map_err(why_encoding)?;
@@ -137,7 +143,8 @@ impl GrpcCall {
             message_text(&message, method.map(|method| method.input), most)
         };
         let text = text.map_err(|_| Reason::MessageTooLarge)?;
-        Ok(Statement::grpc(path, Some(&text.text)))
+        let content_type = self.content_type.as_deref();
+        Ok(Statement::grpc(path, content_type, Some(&text.text)))
     }
 
     /// [`GrpcCall::statement`] for the whole body of a call that has one message.

@@ -19,7 +19,7 @@ use crate::effect::Effect;
 use crate::event::Event;
 use crate::grpc::{Deframer, Frame};
 use crate::limits;
-use crate::listener::Listener;
+use crate::listener::{KeptShare, Listener};
 use crate::metrics::Counter;
 
 /// A gRPC call whose messages are held one by one.
@@ -34,6 +34,11 @@ pub(super) struct MessageGate {
     released: Vec<Release>,
     /// Gone on, and their approvals are not spent yet.
     unsettled: Vec<(ApprovalId, PendingSettlement)>,
+    /// What those in the queue take of the VM's memory.
+    kept: KeptShare,
+    /// Digests of the statements whose approvals are released and not spent. The plane has one live row for a statement, so that an
+    /// equal message would wait for an approval that is in use.
+    in_flight: Vec<[u8; 32]>,
     /// Bytes that the host keeps back.
     held_bytes: usize,
     /// Whether the request's head may go on.
@@ -56,8 +61,10 @@ enum Deciding {
 }
 
 impl MessageGate {
-    fn new(call: Box<GrpcCall>) -> Self {
+    fn new(call: Box<GrpcCall>, kept: KeptShare) -> Self {
         Self {
+            kept,
+            in_flight: Vec::new(),
             deframer: call.deframer(),
             queue: VecDeque::new(),
             deciding: None,
@@ -108,6 +115,10 @@ impl MessageGate {
         self.held_bytes = self.held_bytes.saturating_add(chunk.len());
         let mut rest = chunk;
         while let Some(frame) = self.deframer.read(&mut rest).map_err(why_frame)? {
+            let bytes = frame.message.len().saturating_add(size_of::<Frame>());
+            if self.queue.len() >= limits::GRPC_QUEUED_MESSAGES || !self.kept.grow(bytes) {
+                return Err(Reason::TooManyMessages);
+            }
             self.has_had_a_message = true;
             self.queue.push_back(Some(frame));
         }
@@ -132,7 +143,7 @@ impl Gate {
         end_of_stream: bool,
     ) -> Vec<Effect> {
         self.deadline_ms = call.deadline_ms;
-        let messages = Box::new(MessageGate::new(call));
+        let messages = Box::new(MessageGate::new(call, listener.kept.share()));
         if end_of_stream {
             self.more(listener, messages, &[], true)
         } else {
@@ -181,12 +192,13 @@ impl Gate {
                 self.state = State::Messages(messages);
                 effects
             }
-            (Event::ResponseGoesOn, deciding) => {
+            (event @ Event::ResponseGoesOn { .. }, deciding) => {
                 messages.deciding = deciding;
                 messages.is_answered = true;
                 messages.has_held_answer = false;
+                let effects = self.answered_call(listener, &mut messages, &event);
                 self.state = State::Messages(messages);
-                Vec::new()
+                effects
             }
             (event @ Event::StreamEnded { .. }, deciding) => {
                 messages.deciding = deciding;
@@ -229,6 +241,12 @@ impl Gate {
                         return self.refuse_call(listener, &messages, reason, None);
                     }
                 };
+                let digest = statement.digest();
+                if messages.in_flight.contains(&digest) {
+                    let reason = Reason::RepeatedMessage;
+                    return self.refuse_call(listener, &messages, reason, None);
+                }
+                messages.in_flight.push(digest);
                 let (filed, calls) = self.filing(listener, plane, &statement, SpendOn::Accepted);
                 messages.deciding = Some(Deciding::Filed(filed));
                 effects.extend(calls);
@@ -258,6 +276,7 @@ impl Gate {
                 let mut effects = vec![Effect::Watch {
                     id: id.clone(),
                     budget_ms: self.budget_ms(listener),
+                    settles_later: true,
                 }];
                 effects.extend(is_new.then_some(Effect::Count(Counter::Filed)));
                 messages.deciding = Some(Deciding::Waiting(id));
@@ -286,6 +305,7 @@ impl Gate {
     fn forward_messages(&self, listener: &Listener, messages: &mut MessageGate) -> Vec<Effect> {
         let releases = std::mem::take(&mut messages.released);
         messages.held_bytes = 0;
+        messages.kept.clear();
         if releases.is_empty() {
             return Vec::new();
         }
@@ -309,6 +329,9 @@ impl Gate {
                 }
             }
         }
+        if messages.unsettled.is_empty() {
+            messages.in_flight.clear();
+        }
         effects.push(Effect::ForwardMessages(releases));
         if std::mem::take(&mut messages.has_held_answer) {
             messages.is_answered = true;
@@ -329,6 +352,9 @@ impl Gate {
             return Vec::new();
         };
         let mut effects = Vec::new();
+        if messages.deciding.is_none() && messages.released.is_empty() {
+            messages.in_flight.clear();
+        }
         for flight in std::mem::take(&mut messages.unsettled) {
             effects.push(record::settled(
                 listener,

@@ -115,7 +115,9 @@ pub(super) fn refused(
         | Reason::MalformedCall
         | Reason::MessageTooLarge
         | Reason::MessageUnreadable
+        | Reason::RepeatedMessage
         | Reason::StreamingDenied
+        | Reason::TooManyMessages
         | Reason::Upgrade => log::Level::Info,
     };
     [log_at(level, line), note(denial.label(), rule_name, id)]

@@ -1,5 +1,6 @@
 //! A request that went on under an approval which is not spent yet: what the upstream makes of it decides. Of gRPC it is the
-//! status of the call that counts, in the trailers or, where nothing else was answered, among the headers. Source: design 7.
+//! status of the call that counts, in the trailers or, where nothing else was answered, among the headers. Source: design 7, which gives
+//! back at every status but 0; a client could then have one call run again and again by short deadlines.
 //!
 //! In doubt it ran: a wrong "spent" costs one more question to a person, a wrong "returned" could run a call twice.
 
@@ -15,6 +16,8 @@ pub(super) struct UpstreamAnswer {
     refused: bool,
     /// No attempt came before the one that answers.
     is_first_attempt: bool,
+    /// A message of the answer came.
+    has_body: bool,
 }
 
 impl UpstreamAnswer {
@@ -24,6 +27,7 @@ impl UpstreamAnswer {
             form,
             refused: false,
             is_first_attempt: false,
+            has_body: false,
         }
     }
 
@@ -42,7 +46,7 @@ impl UpstreamAnswer {
                 let is_refusal = *status >= FIRST_REFUSAL;
                 match (self.form, grpc_status) {
                     (Form::Http, _) => self.refused = is_refusal && *is_delimited,
-                    (Form::Grpc, Some(status)) => self.refused = *status != OK,
+                    (Form::Grpc, Some(status)) => self.refused = is_refusal_of_grpc(*status),
                     // Trailers will tell, unless this is no gRPC at all.
                     (Form::Grpc, None) if !is_refusal => return None,
                     (Form::Grpc, None) => self.refused = *is_delimited,
@@ -50,9 +54,14 @@ impl UpstreamAnswer {
                 self.refused &= *is_first_attempt;
                 (!self.refused).then_some(Settlement::Spent)
             }
+            // A message of the answer is the word of a call that runs.
+            Event::ResponseGoesOn { has_body: true } if self.form == Form::Grpc => {
+                self.has_body = true;
+                Some(Settlement::Spent)
+            }
             Event::ResponseEnded { grpc_status } => {
-                let failed = grpc_status.is_some_and(|status| status != OK);
-                let refused = self.refused || (failed && self.is_first_attempt);
+                let failed = grpc_status.is_some_and(is_refusal_of_grpc);
+                let refused = self.refused || (failed && self.is_first_attempt && !self.has_body);
                 Some(settlement(refused))
             }
             Event::StreamEnded { never_reached } => {
@@ -62,7 +71,7 @@ impl UpstreamAnswer {
             | Event::RequestBody { .. }
             | Event::RequestBodyUnreadable
             | Event::RequestTrailers
-            | Event::ResponseGoesOn
+            | Event::ResponseGoesOn { .. }
             | Event::Watched(_) => None,
         }
     }
@@ -77,8 +86,14 @@ const fn settlement(is_sure_not_to_have_run: bool) -> Settlement {
 }
 
 const FIRST_REFUSAL: u16 = 400;
-/// The `grpc-status` of a call that went well.
-const OK: u32 = 0;
+
+/// Whether a status of gRPC says that the service did not take the call. The others may come from a call that ran: a deadline that the
+/// client chose, a fault on the way, a connection that broke.
+const fn is_refusal_of_grpc(status: u32) -> bool {
+    // INVALID_ARGUMENT, NOT_FOUND, ALREADY_EXISTS, PERMISSION_DENIED, RESOURCE_EXHAUSTED, FAILED_PRECONDITION, OUT_OF_RANGE,
+    // UNIMPLEMENTED, UNAUTHENTICATED.
+    matches!(status, 3 | 5..=9 | 11 | 12 | 16)
+}
 
 #[cfg(test)]
 mod tests;

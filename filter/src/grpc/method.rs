@@ -76,11 +76,14 @@ impl ContentType {
     #[must_use]
     pub fn parse(header: &[u8]) -> Self {
         const GRPC: &[u8] = b"application/grpc";
-        let name = header
-            .split(|byte| *byte == b';')
-            .next()
-            .unwrap_or_default();
+        let mut parts = header.split(|byte| *byte == b';');
+        let name = parts.next().unwrap_or_default();
         let name = name.trim_ascii().to_ascii_lowercase();
+        // Some servers take what follows a `;` for the name of a codec, as in `application/grpc;json`.
+        let names_a_codec = parts.any(|part| !part.contains(&b'='));
+        if names_a_codec && name.starts_with(GRPC) && !name.starts_with(b"application/grpc-web") {
+            return Self::Unclear;
+        }
         match name.strip_prefix(GRPC) {
             None => Self::NotGrpc,
             Some(b"" | b"+proto") => Self::Proto,
@@ -183,12 +186,13 @@ mod tests {
 
     #[test]
     fn content_types() {
-        let table: [(&str, ContentType); 24] = [
+        let table = [
             ("application/grpc", ContentType::Proto),
             ("Application/GRPC", ContentType::Proto),
             ("application/grpc+proto", ContentType::Proto),
             ("application/grpc+PROTO; charset=utf-8", ContentType::Proto),
-            (" application/grpc ;x", ContentType::Proto),
+            (" application/grpc ;x=y", ContentType::Proto),
+            ("application/grpc;json", ContentType::Unclear),
             ("application/grpc+json", ContentType::Json),
             ("application/grpc+json;charset=utf-8", ContentType::Json),
             ("application/grpc+thrift", ContentType::Other),

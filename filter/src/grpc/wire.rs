@@ -144,7 +144,7 @@ impl<'b> Fields<'b> {
             let mut tag_is_minimal = true;
             let (number, wire_type) = self.tag(&mut tag_is_minimal)?;
             match wire_type {
-                WireType::StartGroup if open.len() < limits::GRPC_DEPTH => open.push(number),
+                WireType::StartGroup if open.len() < limits::GRPC_GROUP_DEPTH => open.push(number),
                 WireType::StartGroup => return Err(Malformed),
                 WireType::EndGroup if open.pop() != Some(number) => return Err(Malformed),
                 WireType::EndGroup if open.is_empty() => {
@@ -287,8 +287,10 @@ mod tests {
     fn err_groups_without_bound() {
         let nested = |depth| [[0x2b].repeat(depth), [0x2c].repeat(depth)].concat();
 
-        assert!(is_message(&nested(limits::GRPC_DEPTH)));
-        assert!(!is_message(&nested(limits::GRPC_DEPTH.saturating_add(1))));
+        assert!(is_message(&nested(limits::GRPC_GROUP_DEPTH)));
+        assert!(!is_message(&nested(
+            limits::GRPC_GROUP_DEPTH.saturating_add(1)
+        )));
         assert!(!is_message(&[0x2b].repeat(1_000_000)));
     }
 

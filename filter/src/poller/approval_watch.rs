@@ -18,6 +18,8 @@ pub(super) struct ApprovalWatch {
     pub on_the_lists_word: bool,
     /// When such a claim last found it undecided after all. The list is believed again only after a while.
     pub contradicted_at: Option<u64>,
+    /// Whether whoever waits settles the release later, whatever the listener says.
+    pub settles_later: bool,
     /// Whether the last list did not tell of it.
     pub is_hidden: bool,
 }
@@ -31,6 +33,7 @@ impl ApprovalWatch {
             claimed_at: None,
             on_the_lists_word: false,
             contradicted_at: None,
+            settles_later: false,
             is_hidden: false,
         }
     }

@@ -37,7 +37,8 @@ impl Held {
     fn watching(watches: &[(Watcher, &str)]) -> Self {
         let mut held = Self::new();
         for (watcher, approval) in watches {
-            held.poller.watch(*watcher, id(approval), BUDGET, held.now);
+            held.poller
+                .watch(*watcher, id(approval), BUDGET, false, held.now);
         }
         held
     }
@@ -134,7 +135,7 @@ fn nothing_is_asked_while_nobody_waits() {
     assert_eq!(held.poller.next_tick(), None);
     assert_eq!(held.poller.tick(&held.plane, 5_000_000), []);
 
-    held.poller.watch(2, id(A), BUDGET, held.now);
+    held.poller.watch(2, id(A), BUDGET, false, held.now);
     held.poller.unwatch(2);
 
     assert_eq!((held.poller.next_tick(), held.poller.waiting()), (None, 0));
@@ -145,7 +146,8 @@ fn however_many_wait_there_is_one_read_per_interval() {
     let mut held = Held::new();
     for watcher in 0..1_000 {
         let approval = format!("00000000-0000-4000-8000-{watcher:012}");
-        held.poller.watch(watcher, id(&approval), BUDGET, held.now);
+        held.poller
+            .watch(watcher, id(&approval), BUDGET, false, held.now);
     }
     let all: Vec<String> = (0..1_000)
         .map(|number| format!("00000000-0000-4000-8000-{number:012}"))
@@ -291,7 +293,7 @@ fn a_decision_in_the_last_moment_is_honoured() {
 fn a_hold_that_began_later_does_not_end_with_an_earlier_one() {
     let mut held = Held::watching(&[(2, A)]);
     held.now += 10_000;
-    held.poller.watch(3, id(A), BUDGET, held.now);
+    held.poller.watch(3, id(A), BUDGET, false, held.now);
     held.pass(20_000);
 
     let orders = held.claim(A, false, "PENDING");
@@ -355,7 +357,7 @@ fn a_list_that_was_asked_for_before_the_watch_proves_nothing() {
     let mut held = Held::watching(&[(2, A)]);
     held.pass(1_000);
     held.now += 1;
-    held.poller.watch(3, id(B), BUDGET, held.now);
+    held.poller.watch(3, id(B), BUDGET, false, held.now);
 
     held.list(&[(A, "PENDING")]);
 
@@ -387,7 +389,7 @@ fn without_a_list_each_approval_is_claimed_by_itself() {
 #[test]
 fn the_list_is_tried_again_after_a_while() {
     let mut held = Held::watching(&[(2, A)]);
-    held.poller.watch(2, id(A), 10 * BUDGET, held.now);
+    held.poller.watch(2, id(A), 10 * BUDGET, false, held.now);
     held.pass(1_000);
     held.answer(LIST, said("404", "{}"));
     let mut errands = Vec::new();

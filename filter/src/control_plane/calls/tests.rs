@@ -95,7 +95,7 @@ fn a_token_that_cannot_be_a_header_is_refused() {
 
 #[test]
 fn a_claim_has_no_body_where_the_release_spends() {
-    let call = plane().claim(&id());
+    let call = plane().claim(&id(), SpendOn::Release);
 
     assert_eq!(
         header(&call, ":path"),
@@ -115,7 +115,7 @@ fn where_the_upstreams_answer_spends_filing_and_claim_say_so() {
         )
     );
     assert_eq!(
-        body(&plane.claim(&id())),
+        body(&plane.claim(&id(), SpendOn::Accepted)),
         Some(r#"{"spend_on":"accepted"}"#)
     );
 }

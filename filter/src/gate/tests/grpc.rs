@@ -186,6 +186,80 @@ fn a_refusal_gives_back_what_was_released_and_did_not_go_on() {
 }
 
 #[test]
+fn an_equal_message_is_refused_while_the_approval_of_the_first_is_in_use() {
+    let listener = returning();
+    let mut gate = call(&listener, &[]);
+    let twice = framed(&message("a")).repeat(2);
+    gate.handle(&listener, body(&twice, true));
+
+    let effects = gate.handle(&listener, released(ID, "PROCESSING"));
+
+    assert!(words(&effects).contains("the same message"), "{effects:?}");
+    assert_eq!(settlements(&effects), [(ID, Settlement::Returned)]);
+    assert_eq!(filed(&effects), None);
+
+    // Once the first has gone on, an equal one has an approval of its own.
+    let mut gate = call(&listener, &[]);
+    gate.handle(&listener, body(&framed(&message("a")), false));
+    gate.handle(&listener, released(ID, "PROCESSING"));
+    let effects = gate.handle(&listener, body(&framed(&message("a")), true));
+    assert_eq!(statement(&effects).as_deref(), Some("/p.S/M\n1: \"a\""));
+}
+
+#[test]
+fn more_messages_than_a_person_would_read_are_refused_and_leave_no_trace_in_memory() {
+    let listener = returning();
+    let empty = framed(b"");
+    let mut gate = call(&listener, &[]);
+    let effects = gate.handle(&listener, body(&empty.repeat(129), false));
+    assert!(words(&effects).contains("fewer at a time"), "{effects:?}");
+    drop(gate);
+
+    // Calls that are not too large each, until the VM keeps enough back.
+    let large = framed(&[b"\x0a\xd0\x86\x03".to_vec(), vec![b'x'; 50_000]].concat());
+    let mut calls = Vec::new();
+    let refused = loop {
+        let mut gate = call(&listener, &[]);
+        let effects = gate.handle(&listener, body(&large, false));
+        if refusal(&effects).is_some() {
+            break words(&effects);
+        }
+        calls.push(gate);
+        assert!(calls.len() < 1_000, "nothing is refused");
+    };
+    assert!(refused.contains("fewer at a time"), "{refused}");
+    calls.pop();
+    let mut gate = call(&listener, &[]);
+    let effects = gate.handle(&listener, body(&large, false));
+    assert_eq!(refusal(&effects), None, "a call that ended has made room");
+}
+
+#[test]
+fn a_message_that_is_no_protobuf_is_bound_to_its_content_type() {
+    let listener = returning();
+    for (kind, text) in [
+        ("application/grpc+json", "1: \"q\""),
+        ("Application/GRPC+JSON", "1: \"q\""),
+        ("application/grpc+thrift", "1: \"q\""),
+    ] {
+        let message: &[u8] = if kind.ends_with("thrift") {
+            b"\x0a\x01q"
+        } else {
+            b"1: \"q\""
+        };
+        let head = head_with("/p.S/M", &[("content-type", kind)]);
+        let (opening, _) = Gate::open(&listener, &head, false, &NothingKnown);
+        let Opening::Held(mut gate) = opening else {
+            panic!("{kind}: {opening:?}");
+        };
+        let effects = gate.handle(&listener, body(&framed(message), true));
+        let kind = kind.to_ascii_lowercase();
+        let expected = format!("/p.S/M\ncontent-type: {kind}\n{text}");
+        assert_eq!(statement(&effects), Some(expected));
+    }
+}
+
+#[test]
 fn a_half_message_goes_on_with_nothing() {
     let listener = returning();
     let mut gate = call(&listener, &[]);
@@ -227,7 +301,10 @@ fn a_refusal_after_the_answer_began_breaks_the_stream_off() {
     assert!(gate.awaits_upstream());
     assert_eq!(gate.handle(&listener, began), []);
     assert!(!gate.holds_answer());
-    assert_eq!(gate.handle(&listener, Event::ResponseGoesOn), []);
+    assert_eq!(
+        gate.handle(&listener, Event::ResponseGoesOn { has_body: false }),
+        []
+    );
     gate.handle(&listener, body(&framed(&message("b")), false));
 
     let pending = format!(r#"{{"forward":false,"review":{{"id":"{OTHER}","status":"PENDING"}}}}"#);
@@ -266,7 +343,10 @@ fn the_head_of_an_answer_waits_for_the_first_release_or_for_more_of_the_answer()
     assert!(!gate.holds_answer());
 
     let mut gate = waiting();
-    assert_eq!(gate.handle(&listener, Event::ResponseGoesOn), []);
+    assert_eq!(
+        gate.handle(&listener, Event::ResponseGoesOn { has_body: false }),
+        []
+    );
     assert!(!gate.holds_answer());
     let effects = gate.handle(&listener, plane_says(&pending));
     assert!(effects.contains(&Effect::Reset));
@@ -367,6 +447,7 @@ fn a_request_that_only_says_it_is_grpc_is_refused() {
         ("GET", "/p.S/M", "application/grpc"),
         ("POST", "/p.S/M?x=1", "application/grpc"),
         ("POST", "/p.S/M", "application/grpc, text/plain"),
+        ("POST", "/p.S/M", "application/grpc;json"),
     ] {
         let headers = [
             (":method", method),

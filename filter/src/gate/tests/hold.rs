@@ -20,6 +20,7 @@ fn waiting(listener: &Listener) -> Gate {
         effects,
         [
             Effect::Watch {
+                settles_later: false,
                 id: id(),
                 budget_ms: 90_000
             },

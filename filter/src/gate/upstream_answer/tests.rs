@@ -89,6 +89,21 @@ fn of_grpc_the_status_of_the_call_counts_wherever_it_stands() {
         ),
         // No status at all, or one of another attempt: it may have run.
         (vec![ok(), ended(None)], Settlement::Spent),
+        // A call that was under way when it failed, and one that has answered.
+        (vec![ok(), ended(Some(4))], Settlement::Spent),
+        (vec![started(200, Some(14), true, true)], Settlement::Spent),
+        (
+            vec![ok(), Event::ResponseGoesOn { has_body: true }],
+            Settlement::Spent,
+        ),
+        (
+            vec![
+                ok(),
+                Event::ResponseGoesOn { has_body: false },
+                ended(Some(7)),
+            ],
+            Settlement::Returned,
+        ),
         (vec![ok(), LEFT], Settlement::Spent),
         (
             vec![started(200, None, false, false), ended(Some(9))],
