@@ -179,7 +179,14 @@ mod tests {
         #[test]
         fn a_query_without_credentials_stays_byte_for_byte(query in "[b-jl-z0-9=&;%#?/+]{0,40}") {
             let target = format!("/p?{query}");
-            prop_assume!(!parameters(query.as_bytes()).any(|(parameter, _)| SensitiveNames::with(&[]).contains(parameter.name)));
+            let names = SensitiveNames::with(&[]);
+            let mut all = parameters(query.as_bytes());
+            let holds_one = all.any(|(parameter, _)| {
+                let parts = [Some(parameter.name), parameter.value];
+                names.contains(parameter.name)
+                    || parts.into_iter().flatten().any(|part| names.value_names_one(part))
+            });
+            prop_assume!(!holds_one);
 
             prop_assert_eq!(redact(&target), target);
         }
