@@ -480,6 +480,17 @@ impl Gate {
         settlement: Settlement,
     ) -> Vec<Effect> {
         self.state = State::Forwarded;
+        self.settling(listener, id, pending, settlement)
+    }
+
+    /// Tells how a release ended.
+    fn settling(
+        &self,
+        listener: &Listener,
+        id: ApprovalId,
+        pending: PendingSettlement,
+        settlement: Settlement,
+    ) -> Vec<Effect> {
         let mut effects = vec![record::settled(listener, &self.held_by, &id, settlement)];
         effects.extend(
             (settlement == Settlement::Returned).then_some(Effect::Count(Counter::Returned)),

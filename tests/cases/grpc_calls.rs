@@ -11,12 +11,12 @@ use hoop_tests::on_both_hosts;
 use hoop_tests::policy;
 use hoop_tests::scene::Scene;
 use hoop_tests::wait;
-use host_sim_ledger::proto::{Currency, GetBalanceRequest, WatchRequest};
+use host_sim_ledger::proto::{Currency, GetBalanceRequest, PostResponse, WatchRequest};
 use host_sim_ledger::tonic::codec::CompressionEncoding;
-use host_sim_ledger::tonic::{Code, Request, Status};
+use host_sim_ledger::tonic::{Code, Request, Response, Status};
 use host_sim_ledger::{Method, Script};
 use serde_json::json;
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 
 on_both_hosts! {
     a_call_is_refused_in_trailers_shown_by_its_fields_and_runs_once_when_approved,
@@ -116,13 +116,21 @@ async fn filed(world: &LedgerScene) -> String {
     .await
 }
 
+/// A posting that waits for its approval.
+async fn held(world: &LedgerScene, amount: i64) -> Posted {
+    let mut client = world.client().await;
+    let posting = world.posting(amount);
+    let held = tokio::spawn(async move { client.post(posting).await });
+    world.scene.until_held(1).await;
+    held
+}
+
+type Posted = JoinHandle<Result<Response<PostResponse>, Status>>;
+
 async fn a_held_call_runs_once_it_is_approved(host: Host) {
     let scene = Scene::real(host).policy(holding(&["Post"], "hold"));
     let world = LedgerScene::start(scene).await;
-    let mut client = world.client().await;
-    let posting = world.posting(5);
-    let held = tokio::spawn(async move { client.post(posting).await });
-    world.scene.until_held(1).await;
+    let held = held(&world, 5).await;
     assert_eq!(world.ledger.calls().len(), 0);
 
     world.scene.plane().approve(&filed(&world).await).await;
@@ -174,10 +182,7 @@ async fn a_client_may_choose_how_it_waits_by_metadata(host: Host) {
 async fn a_rejected_call_is_told_so(host: Host) {
     let scene = Scene::real(host).policy(holding(&["Post"], "hold"));
     let world = LedgerScene::start(scene).await;
-    let mut client = world.client().await;
-    let posting = world.posting(5);
-    let held = tokio::spawn(async move { client.post(posting).await });
-    world.scene.until_held(1).await;
+    let held = held(&world, 5).await;
 
     let id = filed(&world).await;
     world.scene.plane().reject(&id, "not today").await;
@@ -215,10 +220,7 @@ async fn a_deadline_ends_the_hold_before_it(host: Host) {
 async fn a_client_that_gives_up_runs_nothing(host: Host) {
     let scene = Scene::real(host).policy(holding(&["Post"], "hold"));
     let world = LedgerScene::start(scene).await;
-    let mut client = world.client().await;
-    let posting = world.posting(5);
-    let held = tokio::spawn(async move { client.post(posting).await });
-    world.scene.until_held(1).await;
+    let held = held(&world, 5).await;
 
     held.abort();
 

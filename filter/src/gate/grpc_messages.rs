@@ -351,23 +351,13 @@ impl Gate {
         let Some(settlement) = messages.answer.handle(event) else {
             return Vec::new();
         };
-        let mut effects = Vec::new();
         if messages.deciding.is_none() && messages.released.is_empty() {
             messages.in_flight.clear();
         }
-        for flight in std::mem::take(&mut messages.unsettled) {
-            effects.push(record::settled(
-                listener,
-                &self.held_by,
-                &flight.0,
-                settlement,
-            ));
-            effects.extend(
-                (settlement == Settlement::Returned).then_some(Effect::Count(Counter::Returned)),
-            );
-            effects.push(settle(flight, settlement));
-        }
-        effects
+        let flights = std::mem::take(&mut messages.unsettled).into_iter();
+        flights
+            .flat_map(|(id, pending)| self.settling(listener, id, pending, settlement))
+            .collect()
     }
 
     /// The call is over. What was released and did not go on is given back.

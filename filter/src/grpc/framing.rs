@@ -114,12 +114,6 @@ impl Deframer {
         frame
     }
 
-    /// How many bytes of the stream were taken so far.
-    #[must_use]
-    pub const fn position(&self) -> u64 {
-        self.read
-    }
-
     /// Whether the stream may end here.
     ///
     /// # Errors
