@@ -97,16 +97,19 @@ async fn it_reads_status_text_and_trailing_metadata_and_runs_once_when_approved(
     world.scene.finish(0).await;
 }
 
+/// Waiting, because this library puts its messages into frames as it likes: one that went on alone has used its approval.
 async fn it_sends_a_stream_that_runs_once_each_message_is_approved(host: Host) {
-    let scene = Scene::real(host).policy(holding(&["Import"], "return"));
+    let scene = Scene::real(host).policy(holding(&["Import"], "hold"));
     let world = LedgerScene::start(scene).await;
     let messages = [POSTING, OTHER];
-    for _ in messages {
-        let id = pending(&call(&world, "Import", "stream", "15", &messages).await);
-        world.scene.plane().approve(&id).await;
-    }
+    let approves = async {
+        for count in 1..=messages.len() {
+            let id = world.next_pending(count).await;
+            world.scene.plane().approve(&id).await;
+        }
+    };
 
-    let imported = call(&world, "Import", "stream", "15", &messages).await;
+    let (imported, ()) = tokio::join!(call(&world, "Import", "stream", "15", &messages), approves);
 
     assert_eq!(imported["code"], 0, "{imported}");
     assert_eq!(world.ledger.message_count(Method::Import), 2);

@@ -14,7 +14,6 @@ use host_sim_ledger::proto::{PostRequest, ReconcileRequest};
 use host_sim_ledger::tonic::codec::CompressionEncoding;
 use host_sim_ledger::tonic::{Code, Request};
 use host_sim_ledger::{GREET, Method};
-use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
@@ -46,17 +45,6 @@ fn fed<T: Send + 'static>() -> (mpsc::Sender<T>, ReceiverStream<T>) {
     (sender, ReceiverStream::new(receiver))
 }
 
-/// Waits until so many requests were filed and gives the id of the one that is pending.
-async fn pending(world: &LedgerScene, count: usize) -> String {
-    wait::until(&format!("{count} messages are filed"), async || {
-        let rows = world.scene.plane().rows().await;
-        let open = |row: &&Value| row["status"] == "PENDING";
-        let id = rows.iter().find(open)?["id"].as_str()?.to_owned();
-        (rows.len() == count).then_some(id)
-    })
-    .await
-}
-
 async fn each_message_waits_for_its_approval_while_the_answers_come_in_between(host: Host) {
     for policy in [
         holding(&["Reconcile"], "hold"),
@@ -71,7 +59,9 @@ async fn each_message_waits_for_its_approval_while_the_answers_come_in_between(h
         for number in 1..=3_u64 {
             let line = entry(&format!("p-{number}"));
             sender.send(line).await.expect("a call that goes on");
-            let id = pending(&world, usize::try_from(number).expect("small")).await;
+            let id = world
+                .next_pending(usize::try_from(number).expect("small"))
+                .await;
             assert_eq!(world.ledger.message_count(Method::Reconcile), number - 1);
             world.scene.plane().approve(&id).await;
             if let Some(call) = call.take() {
@@ -106,7 +96,7 @@ async fn a_server_that_speaks_first_is_heard_before_anything_is_approved(host: H
         .send(entry("p-1"))
         .await
         .expect("a call that goes on");
-    let id = pending(&world, 1).await;
+    let id = world.next_pending(1).await;
     assert_eq!(world.ledger.message_count(Method::Reconcile), 0);
     world.scene.plane().approve(&id).await;
     let answer = answers.message().await.expect("a stream that goes well");
@@ -129,7 +119,7 @@ async fn the_messages_of_an_import_go_on_together_once_each_is_approved(host: Ho
     let held = tokio::spawn(async move { client.import(tokio_stream::iter(postings)).await });
 
     for count in 1..=3 {
-        let id = pending(&world, count).await;
+        let id = world.next_pending(count).await;
         assert_eq!(world.ledger.message_count(Method::Import), 0);
         world.scene.plane().approve(&id).await;
     }
@@ -222,9 +212,9 @@ async fn a_rejected_message_gives_back_the_approvals_of_those_before_it(host: Ho
     let mut client = world.client().await;
     let postings = tokio_stream::iter(import(&world, &[1, 2]));
     let held = tokio::spawn(async move { client.import(postings).await });
-    let first = pending(&world, 1).await;
+    let first = world.next_pending(1).await;
     world.scene.plane().approve(&first).await;
-    let second = pending(&world, 2).await;
+    let second = world.next_pending(2).await;
 
     world.scene.plane().reject(&second, "not today").await;
 
@@ -273,7 +263,7 @@ async fn a_refusal_is_read_although_the_server_has_sent_its_head(host: Host) {
         wait::within("the head of the call reaches the ledger", reached).await;
         let first = sender.send(entry("p-1")).await;
         first.expect("a call that goes on");
-        let id = pending(&world, 1).await;
+        let id = world.next_pending(1).await;
         if mode == "hold" {
             world.scene.until_held(1).await;
             world.scene.plane().reject(&id, "not today").await;
@@ -337,14 +327,14 @@ async fn a_client_that_leaves_between_two_messages_runs_no_more(host: Host) {
         .await
         .expect("a call that goes on");
     let call = tokio::spawn(async move { client.reconcile(stream).await });
-    let id = pending(&world, 1).await;
+    let id = world.next_pending(1).await;
     world.scene.plane().approve(&id).await;
     let answers = call.await.expect("a task that ends").expect("approved");
     sender
         .send(entry("p-2"))
         .await
         .expect("a call that goes on");
-    let second = pending(&world, 2).await;
+    let second = world.next_pending(2).await;
 
     drop((answers, sender));
 

@@ -14,6 +14,7 @@ use tokio::net::TcpListener;
 use crate::client::h2::H2Request;
 use crate::policy::{self, APPROVAL_RULE};
 use crate::scene::{Scene, SceneBuilder};
+use crate::wait;
 
 /// A scene with the ledger in the place of its upstream.
 pub struct LedgerScene {
@@ -89,6 +90,17 @@ impl LedgerScene {
             assert_eq!(text(metadata, name).as_deref(), Some(value), "{status:?}");
         }
         id
+    }
+
+    /// The approval that waits once `count` messages have been filed.
+    pub async fn next_pending(&self, count: usize) -> String {
+        wait::until(&format!("{count} messages are filed"), async || {
+            let rows = self.scene.plane().rows().await;
+            let open = |row: &&Value| row["status"] == "PENDING";
+            let id = rows.iter().find(open)?["id"].as_str()?.to_owned();
+            (rows.len() == count).then_some(id)
+        })
+        .await
     }
 
     /// [`LedgerScene::refused`] for a call that waits in return mode.
