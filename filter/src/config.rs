@@ -9,6 +9,7 @@ pub mod conditions;
 mod error;
 mod grpc;
 mod keys;
+mod mcp;
 mod numbers;
 mod rule;
 mod schema;
@@ -19,6 +20,7 @@ use serde_json::{Map, Value};
 pub use approval_rule::ApprovalRule;
 pub use error::ConfigError;
 pub use grpc::{GrpcConfig, Streaming};
+pub use mcp::{McpConfig, McpEndpoint};
 pub use rule::{Action, RuleConfig};
 pub use schema::json_schema;
 
@@ -59,6 +61,8 @@ pub struct Config {
     pub identity: IdentitySource,
     /// How gRPC calls are shown and taken.
     pub grpc: GrpcConfig,
+    /// Whether agents find the approval tools.
+    pub mcp: McpConfig,
 }
 
 /// Whether the policy is enforced.
@@ -142,6 +146,7 @@ impl Config {
                 "remove approval_mode, or add a rule with \"action\": \"require_approval\"",
             ));
         }
+        let mcp = mcp::mcp(entries, control_plane.is_some(), !rules.is_empty())?;
         let (grpc, max_payload_bytes) = grpc::grpc(entries)?;
         let max_body_bytes = max_body_bytes(entries, max_payload_bytes)?;
         Ok(Self {
@@ -167,6 +172,7 @@ impl Config {
             },
             identity: identity(entries)?,
             grpc,
+            mcp,
         })
     }
 }

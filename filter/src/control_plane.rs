@@ -9,5 +9,6 @@ mod calls;
 pub use answers::{
     ApprovalView, Filing, ListFault, PendingSettlement, PlaneAnswer, PlaneFault, ReadFault,
     Release, read_approval, read_claim, read_filing, read_handshake, read_list, read_settlement,
+    read_views,
 };
 pub use calls::{ControlPlane, Credential, CredentialUnfit, FilingRequest, PlaneCall, Settlement};

@@ -87,13 +87,28 @@ pub struct Denial {
     /// The operator's first words.
     message: String,
     reason: Reason,
+    /// Whether agents have the approval tools, so that the text can name one.
+    names_the_tool: bool,
 }
 
 impl Denial {
     /// A refusal whose text begins with the operator's message.
     #[must_use]
     pub const fn new(message: String, reason: Reason) -> Self {
-        Self { message, reason }
+        Self {
+            message,
+            reason,
+            names_the_tool: false,
+        }
+    }
+
+    /// The same for clients that have the approval tools or do not: with them, the refusal of a call that waits names one.
+    #[must_use]
+    pub fn with_tools(self, names_the_tool: bool) -> Self {
+        Self {
+            names_the_tool,
+            ..self
+        }
     }
 
     /// A refusal that no rule's message belongs to.
@@ -148,6 +163,13 @@ impl Denial {
         let message = &self.message;
         match &self.reason {
             Reason::DenyRule => message.clone(),
+            Reason::Approval {
+                id: Some(id),
+                status: Status::Pending,
+            } if self.names_the_tool => format!(
+                "approval {}: waiting for approval; call the MCP tool approval_wait with the approval id, then resend the identical statement once it is approved ({message})",
+                id.as_str()
+            ),
             Reason::Approval {
                 id: Some(id),
                 status,

@@ -8,6 +8,12 @@ use crate::metrics::Counter;
 /// An order to the driver of a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Effect {
+    /// Give the answer that the host paces this head.
+    AnswerHead(Vec<(&'static str, String)>),
+    /// Hold the answer back with these bytes as its last piece, and let it go a moment later, which ends it.
+    AnswerEnd(Vec<u8>),
+    /// Send these bytes as the piece that the host asks for.
+    AnswerPiece(Vec<u8>),
     /// Send the reply; the stream ends with it and the upstream never sees the request.
     Answer(Answer),
     /// Send a call to the Control Plane, and report its outcome as one [`crate::event::Event::PlaneAnswered`].
@@ -18,6 +24,12 @@ pub enum Effect {
     ForwardAnswer,
     /// Let the held request go on. The release is used up with it.
     Forward(Release),
+    /// Let the request go on to the route that paces an answer, which is to have so many bytes. Comes in a callback of the request
+    /// alone, so that a driver need not resume it.
+    ForwardPaced {
+        /// How many.
+        bytes: usize,
+    },
     /// Let the messages of a gRPC call that are kept back go on, a release for each of them. They are used up with it.
     ForwardMessages(Vec<Release>),
     /// Write a line to the operator's log.

@@ -1,7 +1,9 @@
 //! What can happen to a stream after its request headers: a closed list that every machine shares.
 
+use std::rc::Rc;
+
 use crate::approval::Status;
-use crate::control_plane::{PlaneAnswer, PlaneFault, Release};
+use crate::control_plane::{ApprovalView, PlaneAnswer, PlaneFault, ReadFault, Release};
 
 /// Something that happened.
 #[derive(Debug)]
@@ -29,6 +31,8 @@ pub enum Event {
         /// Whether that is more than its head.
         has_body: bool,
     },
+    /// An answer that is sent piece by piece comes along.
+    Paced(Pace),
     /// The upstream began to answer. A reply of the host's own, or of the gate's, is no answer of the upstream.
     ResponseStarted {
         /// Its status code.
@@ -49,9 +53,33 @@ pub enum Event {
     Watched(News),
 }
 
+/// How an answer that is sent piece by piece comes along.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// Its head is about to go on.
+    Head {
+        /// Whether it is the answer that the host paces, rather than one of something else.
+        is_paced: bool,
+    },
+    /// The host asks for its next piece.
+    Piece {
+        /// Milliseconds of a clock that nobody sets.
+        now_ms: u64,
+    },
+    /// Its end, which was held back, was let go.
+    LetGo,
+}
+
 /// What becomes of an approval that somebody waits for. Each ends the wait.
 #[derive(Debug, PartialEq, Eq)]
 pub enum News {
+    /// Somebody who only wants to know is told how it stands: decided, or still undecided when the time was over.
+    Read {
+        /// The approval, or why it could not be read.
+        read: Result<Rc<ApprovalView>, ReadFault>,
+        /// How much of the time was left, in milliseconds.
+        left_ms: u64,
+    },
     /// The Control Plane could not be asked, or gave no answer that can be trusted.
     NotChecked,
     /// It was spent for whoever is told so.

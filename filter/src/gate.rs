@@ -256,7 +256,8 @@ impl Gate {
             }
             (
                 state @ (State::Collecting(..) | State::Filed(_) | State::Waiting(_)),
-                Event::ResponseStarted { .. }
+                Event::Paced(_)
+                | Event::ResponseStarted { .. }
                 | Event::ResponseEnded { .. }
                 | Event::ResponseGoesOn { .. },
             ) => {
@@ -323,7 +324,8 @@ impl Gate {
                 end_of_stream,
             } => body.add(&chunk, end_of_stream),
             Event::RequestTrailers => body.ended(),
-            Event::PlaneAnswered(_)
+            Event::Paced(_)
+            | Event::PlaneAnswered(_)
             | Event::RequestBodyUnreadable
             | Event::ResponseEnded { .. }
             | Event::ResponseGoesOn { .. }
@@ -444,7 +446,7 @@ impl Gate {
         Err(match news {
             // A release of another approval is for another statement.
             News::Released(release) if *release.id() == id => return Ok(release),
-            News::Released(_) => Reason::Internal,
+            News::Read { .. } | News::Released(_) => Reason::Internal,
             News::NotChecked => Reason::NotChecked { id },
             News::Stands(status) => Reason::Approval {
                 id: Some((&id).into()),
@@ -516,7 +518,8 @@ impl Gate {
         reason: Reason,
         fault: Option<&PlaneFault>,
     ) -> Vec<Effect> {
-        let denial = Denial::new(self.held_by.message.clone(), reason);
+        let denial =
+            Denial::new(self.held_by.message.clone(), reason).with_tools(listener.names_the_tool());
         refusal(listener, &self.held_by.rule_name, &denial, self.form, fault)
     }
 }

@@ -43,6 +43,8 @@ pub trait Surroundings: Debug {
     fn headers(&self) -> Headers;
     /// The other end of the connection.
     fn peer(&self) -> Peer;
+    /// The address, with the port, at which the connection arrived.
+    fn local_address(&self) -> Option<Vec<u8>>;
     /// What the metadata of the request's route say under a key of a namespace.
     fn route_metadata(&self, namespace: &str, key: &str) -> Option<Vec<u8>>;
 }
@@ -58,6 +60,10 @@ impl Surroundings for NothingKnown {
 
     fn peer(&self) -> Peer {
         Peer::default()
+    }
+
+    fn local_address(&self) -> Option<Vec<u8>> {
+        None
     }
 
     fn route_metadata(&self, _namespace: &str, _key: &str) -> Option<Vec<u8>> {

@@ -5,6 +5,7 @@
 //! sends: it keeps numbers exact and builds nothing that no pointer asks for.
 
 pub mod decimal;
+mod members;
 pub mod pointer;
 mod select;
 
@@ -13,6 +14,7 @@ use std::fmt;
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
+pub use members::Members;
 pub use select::{Found, NotStrict, select};
 
 use crate::limits;

@@ -48,6 +48,7 @@ pub mod listener;
 pub mod poller;
 
 pub mod gate;
+pub mod mcp;
 pub mod reserved_path;
 
 pub mod stream;

@@ -141,3 +141,31 @@ pub const CONFIG_BYTES: usize = 4 << 20;
 
 /// Deepest nesting of a gRPC message that is read. Source: the recursion limit that parsers of protobuf have by default.
 pub const GRPC_DEPTH: usize = 100;
+
+/// Most members of an object of JSON-RPC that is looked at: the protocol knows a dozen, and each is compared with the others.
+pub const JSON_MEMBERS: usize = 64;
+
+/// How many waits of a VM are answered with live progress at a time when the configuration names no bound: Envoy keeps a KiB for each
+/// second that one of them may last.
+pub const DEFAULT_MCP_STREAMS: usize = 1_000;
+
+/// Highest `mcp.max_streams`.
+pub const HIGHEST_MCP_STREAMS: u64 = 100_000;
+
+/// Time that `approval_wait` waits when the call names none, and its bounds, in seconds. Source: contract 5.2.
+pub const DEFAULT_WAIT_SECONDS: u64 = 60;
+
+/// Bounds of `timeout_seconds`.
+pub const WAIT_SECONDS: (u64, u64) = (2, 300);
+
+/// Time between two notifications of progress, in milliseconds. Source: contract 5.2.
+pub const PROGRESS_INTERVAL_MS: u64 = 2_000;
+
+/// Number of approvals that `approval_list` gives when the call names none. Source: contract 5.2.
+pub const DEFAULT_LISTED: u32 = 20;
+
+/// Longest progress token for which progress is sent, in bytes: it stands in every notification.
+pub const PROGRESS_TOKEN_BYTES: usize = 128;
+
+/// Longest reason of a rejection that an approval tool repeats, in bytes.
+pub const TOLD_REASON_BYTES: usize = 1_000;

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 pub use crate::config::Enforcement;
-use crate::config::{Config, GrpcConfig};
+use crate::config::{Config, GrpcConfig, McpConfig};
 use crate::control_plane::{ControlPlane, Credential};
 use crate::identity::IdentitySource;
 use crate::limits;
@@ -40,6 +40,10 @@ pub struct Listener {
     pub grpc: GrpcConfig,
     /// What is kept back of gRPC messages.
     pub kept: KeptBytes,
+    /// Whether agents find the approval tools, and where.
+    pub mcp: McpConfig,
+    /// Answers of the approval tools that are sent piece by piece.
+    pub streams: StreamSlots,
     /// Whether the Control Plane shall show this sidecar as connected.
     pub heartbeat: bool,
 }
@@ -92,6 +96,34 @@ impl Drop for KeptShare {
     }
 }
 
+/// How many answers of a VM may be sent piece by piece at a time.
+#[derive(Clone, Debug, Default)]
+pub struct StreamSlots(Rc<Cell<usize>>);
+
+/// One of them, given back with the answer.
+#[derive(Debug)]
+pub struct StreamSlot(StreamSlots);
+
+impl StreamSlots {
+    fn new(most: usize) -> Self {
+        Self(Rc::new(Cell::new(most)))
+    }
+
+    /// Takes one; `None` where all are taken.
+    #[must_use]
+    pub fn take(&self) -> Option<StreamSlot> {
+        self.0.set(self.0.get().checked_sub(1)?);
+        Some(StreamSlot(self.clone()))
+    }
+}
+
+impl Drop for StreamSlot {
+    fn drop(&mut self) {
+        let StreamSlot(slots) = self;
+        slots.0.set(slots.0.get().saturating_add(1));
+    }
+}
+
 /// The secrets that a configuration names and the environment holds.
 #[derive(Debug, Default)]
 pub struct Secrets {
@@ -102,6 +134,12 @@ pub struct Secrets {
 }
 
 impl Listener {
+    /// Whether a refusal is to name the approval tools, which another listener serves.
+    #[must_use]
+    pub fn names_the_tool(&self) -> bool {
+        self.mcp == McpConfig::Advertised
+    }
+
     /// Joins a configuration and its secrets.
     #[must_use]
     pub fn new(config: Config, secrets: Secrets) -> Self {
@@ -130,6 +168,11 @@ impl Listener {
             identity: config.identity,
             grpc: config.grpc,
             kept: KeptBytes::default(),
+            streams: match &config.mcp {
+                McpConfig::Served(endpoint) => StreamSlots::new(endpoint.max_streams),
+                McpConfig::Absent | McpConfig::Advertised => StreamSlots::default(),
+            },
+            mcp: config.mcp,
         }
     }
 }

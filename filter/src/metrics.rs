@@ -20,6 +20,9 @@ pub enum PlaneFailure {
 /// restarts.
 pub const HELD_GAUGE: &str = "hoop_filter_requests_held";
 
+/// How many waits of the approval tools there are now, as a gauge beside it.
+pub const MCP_WAITS_GAUGE: &str = "hoop_filter_mcp_waits";
+
 /// A counter of the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Counter {
@@ -84,6 +87,10 @@ pub enum Counter {
     RefusedRouteMetadata,
     /// A request that the reserved path answered.
     ReservedPathAnswered,
+    /// A request to the approval tools that was answered, be it with an error of the protocol.
+    McpAnswered,
+    /// A request to the approval tools that was refused by its head: another path, method, host, origin or content type.
+    McpRefused,
     /// A call sent to the Control Plane.
     PlaneCalls,
     /// A call to the Control Plane that failed, of any kind.
@@ -104,7 +111,7 @@ pub enum Counter {
 
 impl Counter {
     /// All counters, in the order of their declaration.
-    pub const ALL: [Self; 38] = [
+    pub const ALL: [Self; 40] = [
         Self::Passed,
         Self::Abandoned,
         Self::Filed,
@@ -135,6 +142,8 @@ impl Counter {
         Self::RefusedRedactionKey,
         Self::RefusedRouteMetadata,
         Self::ReservedPathAnswered,
+        Self::McpAnswered,
+        Self::McpRefused,
         Self::PlaneCalls,
         Self::PlaneFailures,
         Self::PlaneBadAnswers,
@@ -192,6 +201,8 @@ impl Counter {
             Self::RefusedRedactionKey => "hoop_filter_refused_redaction_key_total",
             Self::RefusedRouteMetadata => "hoop_filter_refused_route_metadata_total",
             Self::ReservedPathAnswered => "hoop_filter_reserved_path_answered_total",
+            Self::McpAnswered => "hoop_filter_mcp_answered_total",
+            Self::McpRefused => "hoop_filter_mcp_refused_total",
             Self::PlaneCalls => "hoop_filter_plane_calls_total",
             Self::PlaneFailures => "hoop_filter_plane_failures_total",
             Self::PlaneBadAnswers => "hoop_filter_plane_bad_answers_total",

@@ -4,20 +4,26 @@
 //! A driver tells it who waits for which approval, lets it [`Poller::tick`] when [`Poller::next_tick`] says so, and brings the
 //! answers back. It learns nothing of requests: a [`Watcher`] is a number, and what it is told is a [`News`].
 //!
-//! Only a claim releases. A claim is made once per approval however many wait for it, and its release goes to one of them.
+//! Only a claim releases. A claim is made once per approval however many wait for it, and its release goes to one of them. A poller
+//! that only reads asks in the same places where another claims: once per approval, for all that wait for it.
 
 mod approval_watch;
+mod reading;
+mod settlements;
 
 use crate::approval::{ApprovalId, SpendOn, Status};
 use crate::control_plane::{
-    ControlPlane, Filing, ListFault, PendingSettlement, PlaneAnswer, PlaneCall, PlaneFault,
-    Release, Settlement, read_claim, read_list, read_settlement,
+    ControlPlane, Filing, ListFault, PlaneAnswer, PlaneCall, PlaneFault, Release, read_claim,
+    read_list, read_views,
 };
 use crate::event::News;
+use crate::identity::Correlation;
 use crate::limits;
 use crate::metrics::Counter;
 use crate::table::Table;
 use approval_watch::ApprovalWatch;
+use settlements::Settlements;
+pub use settlements::{Settling, settle};
 
 /// Who waits; the driver's number of a stream.
 pub type Watcher = u32;
@@ -44,17 +50,10 @@ pub enum Errand {
     Claim(ApprovalId),
     /// A read of the list, or of the part of it that stands so.
     List(Option<Shown>),
+    /// A read of this approval.
+    Read(ApprovalId),
     /// The settlement of a release.
     Settle(Settling),
-}
-
-/// A settlement that the Control Plane is told.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settling {
-    id: ApprovalId,
-    pending: PendingSettlement,
-    settlement: Settlement,
-    tries: usize,
 }
 
 /// A status by which the list is read where it holds more than one answer can show.
@@ -101,10 +100,20 @@ const TURNS: [Option<Shown>; 10] = [
     Some(Shown::Executed),
 ];
 
+/// What a poller asks about an approval that has moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asks {
+    /// For its release: held calls wait for it.
+    Claims,
+    /// How it stands: somebody only wants to know.
+    Reads,
+}
+
 /// The poller of one VM. Times are milliseconds of any one clock.
 #[derive(Debug)]
 pub struct Poller {
     interval_ms: u64,
+    asks: Asks,
     /// Who waits for what.
     watchers: Table<Watcher, ApprovalId>,
     approvals: Table<ApprovalId, ApprovalWatch>,
@@ -113,8 +122,7 @@ pub struct Poller {
     turn: usize,
     /// When the next of those that the list does not show is claimed.
     next_rotation: u64,
-    /// Settlements that the plane has not taken, and when each is told again.
-    unsettled: Vec<(u64, Settling)>,
+    unsettled: Settlements,
 }
 
 /// How the list is read.
@@ -131,15 +139,16 @@ enum List {
 impl Poller {
     /// A poller that reads the list once per interval while somebody waits.
     #[must_use]
-    pub const fn new(interval_ms: u64) -> Self {
+    pub const fn new(interval_ms: u64, asks: Asks) -> Self {
         Self {
             interval_ms,
+            asks,
             watchers: Table::new(),
             approvals: Table::new(),
             list: List::Due { at: 0 },
             turn: 0,
             next_rotation: 0,
-            unsettled: Vec::new(),
+            unsettled: Settlements::new(),
         }
     }
 
@@ -192,8 +201,8 @@ impl Poller {
     /// When to tick next; `None` while nothing is to be done.
     #[must_use]
     pub fn next_tick(&self) -> Option<u64> {
-        let settlements = self.unsettled.iter().map(|(at, _)| *at);
-        settlements.chain(self.next_look()).min()
+        let settlement = self.unsettled.next().into_iter();
+        settlement.chain(self.next_look()).min()
     }
 
     fn next_look(&self) -> Option<u64> {
@@ -217,7 +226,10 @@ impl Poller {
     /// Does what is due.
     #[must_use]
     pub fn tick(&mut self, plane: &ControlPlane, now: u64) -> Vec<Order> {
-        let mut orders = self.settle_again(plane, now);
+        let mut orders = self.unsettled.again(plane, now);
+        if self.asks == Asks::Reads {
+            orders.extend(self.end_reads(now));
+        }
         if self.waited_for().next().is_none() {
             return orders;
         }
@@ -227,14 +239,15 @@ impl Poller {
             self.list = List::Due { at: now };
         }
         let is_missing = matches!(self.list, List::Missing { .. });
-        // Before a hold ends it asks once more: the decision may have come since the last read.
+        let asks = self.asks;
+        // Before a wait ends it asks once more: the decision may have come since the last read.
         for (id, watch) in self.approvals.iter_mut() {
             let over = watch
                 .next_deadline()
                 .is_some_and(|deadline| deadline <= now);
             let claims_itself = is_missing && watch.next_claim() <= now && watch.is_waited_for();
             if (over || claims_itself) && watch.may_claim() {
-                orders.extend(claim(plane, id, watch, now));
+                orders.extend(ask(asks, plane, id, watch, now));
             }
         }
         // One in turn, so that the plane sees few calls however many the list does not show.
@@ -246,7 +259,7 @@ impl Poller {
             && let Some(watch) = self.approvals.get_mut(&id)
         {
             self.next_rotation = now.saturating_add(limits::CLAIM_INTERVAL_MS);
-            orders.extend(claim(plane, &id, watch, now));
+            orders.extend(ask(self.asks, plane, &id, watch, now));
         }
         if let List::Due { at } = self.list
             && at <= now
@@ -271,7 +284,8 @@ impl Poller {
         match errand {
             Errand::Claim(id) => self.claimed(&id, answer, now),
             Errand::List(shown) => self.listed(plane, shown, answer, now),
-            Errand::Settle(settling) => self.settled(settling, answer, now),
+            Errand::Read(id) => self.read(&id, answer, now),
+            Errand::Settle(settling) => self.unsettled.answered(settling, answer, now),
         }
     }
 
@@ -286,20 +300,23 @@ impl Poller {
             List::Asked { at } => at,
             List::Due { .. } | List::Missing { .. } => now,
         };
-        let read = answer.map_err(ListFault::from);
-        match read.and_then(|answer| read_list(&answer)) {
-            Ok(entries) => {
-                let at = asked_at.saturating_add(self.interval_ms).max(now);
-                self.list = List::Due { at };
-                let is_whole = shown.is_none();
-                if is_whole {
-                    for (_, watch) in self.approvals.iter_mut() {
-                        watch.is_hidden = watch.since <= asked_at;
-                    }
-                }
-                let orders = self.shown(plane, entries, is_whole, now);
-                let claims = |order: &Order| matches!(order, Order::Call(_, Errand::Claim(_)));
-                if shown == Some(Shown::Approved) && orders.iter().any(claims) {
+        let answer = answer.map_err(ListFault::from);
+        let is_whole = shown.is_none();
+        let read = answer.and_then(|answer| match self.asks {
+            Asks::Claims => {
+                let entries = read_list(&answer)?;
+                self.list_was_read(asked_at, is_whole, now);
+                Ok(self.shown(plane, entries, is_whole, now))
+            }
+            Asks::Reads => {
+                let (views, _) = read_views(&answer)?;
+                self.list_was_read(asked_at, is_whole, now);
+                Ok(self.viewed(views, is_whole, asked_at, now))
+            }
+        });
+        match read {
+            Ok(orders) => {
+                if shown == Some(Shown::Approved) && !orders.is_empty() {
                     // There may be more of them than one answer holds.
                     self.turn = 0;
                 }
@@ -325,6 +342,17 @@ impl Poller {
                 }
                 self.approvals.retain(|_, watch| !watch.is_over());
                 orders
+            }
+        }
+    }
+
+    /// The next read is due an interval after this one began. What the whole list does not go on to show is hidden.
+    fn list_was_read(&mut self, asked_at: u64, is_whole: bool, now: u64) {
+        let at = asked_at.saturating_add(self.interval_ms).max(now);
+        self.list = List::Due { at };
+        if is_whole {
+            for (_, watch) in self.approvals.iter_mut() {
+                watch.is_hidden = watch.since <= asked_at;
             }
         }
     }
@@ -359,7 +387,7 @@ impl Poller {
                 Status::Approved => {
                     if watch.believes_the_list(now) {
                         watch.on_the_lists_word = true;
-                        orders.extend(claim(plane, &id, watch, now));
+                        orders.extend(ask(self.asks, plane, &id, watch, now));
                     }
                 }
                 Status::Pending | Status::Processing => {}
@@ -466,54 +494,6 @@ impl Poller {
         watchers
     }
 
-    fn settled(
-        &mut self,
-        settling: Settling,
-        answer: Result<PlaneAnswer, PlaneFault>,
-        now: u64,
-    ) -> Vec<Order> {
-        let Err(fault) = answer.and_then(|answer| read_settlement(&answer)) else {
-            return Vec::new();
-        };
-        let mut orders = failed(&fault, "settle");
-        // The plane has said what stands; telling it again would change nothing.
-        let is_final = matches!(
-            fault,
-            PlaneFault::Status {
-                status: 400..=499,
-                ..
-            }
-        );
-        // If the plane took the word and its answer was lost, the approval may be in flight again for somebody else: a second word
-        // that does not say which release it is about would give that one back.
-        let may_end_another =
-            settling.settlement == Settlement::Returned && settling.pending.release_id.is_none();
-        let wait = SETTLING_AGAIN_MS.get(settling.tries).copied();
-        match wait.filter(|_| !is_final && !may_end_another) {
-            Some(wait) => self.unsettled.push((now.saturating_add(wait), settling)),
-            None => {
-                let line = format!(
-                    "settle=failed approval_id={} outcome={} why=\"the control plane spends at its deadline what nobody settles\"",
-                    settling.id,
-                    settling.settlement.word()
-                );
-                orders.push(Order::Log(log::Level::Warn, line));
-            }
-        }
-        orders
-    }
-
-    fn settle_again(&mut self, plane: &ControlPlane, now: u64) -> Vec<Order> {
-        let all = std::mem::take(&mut self.unsettled).into_iter();
-        let (due, later): (Vec<_>, Vec<_>) = all.partition(|(at, _)| *at <= now);
-        self.unsettled = later;
-        let again = due.into_iter().flat_map(|(_, mut settling)| {
-            settling.tries = settling.tries.saturating_add(1);
-            told_how_it_ended(plane, settling)
-        });
-        again.collect()
-    }
-
     fn waited_for(&self) -> impl Iterator<Item = (&ApprovalId, &ApprovalWatch)> {
         let all = self.approvals.iter();
         all.filter(|(_, watch)| watch.is_waited_for())
@@ -531,35 +511,19 @@ impl Poller {
     }
 }
 
-/// The order to settle a release.
-#[must_use]
-pub fn settle(
+fn ask(
+    asks: Asks,
     plane: &ControlPlane,
     id: &ApprovalId,
-    pending: &PendingSettlement,
-    settlement: Settlement,
+    watch: &mut ApprovalWatch,
+    now: u64,
 ) -> Vec<Order> {
-    let settling = Settling {
-        id: id.clone(),
-        pending: pending.clone(),
-        settlement,
-        tries: 0,
-    };
-    told_how_it_ended(plane, settling)
-}
-
-fn told_how_it_ended(plane: &ControlPlane, settling: Settling) -> Vec<Order> {
-    let release_id = settling.pending.release_id.as_deref();
-    let call = plane.settle(&settling.id, release_id, settling.settlement);
-    counted(vec![Order::Call(call, Errand::Settle(settling))])
-}
-
-/// How long to wait before each new try to settle. The plane takes the same settlement of the same release twice without harm.
-const SETTLING_AGAIN_MS: [u64; 3] = [1_000, 5_000, 30_000];
-
-fn claim(plane: &ControlPlane, id: &ApprovalId, watch: &mut ApprovalWatch, now: u64) -> Vec<Order> {
     watch.claimed_at = Some(now);
     watch.asked_at = now;
+    if asks == Asks::Reads {
+        let call = plane.read(id, &Correlation::default());
+        return counted(vec![Order::Call(call, Errand::Read(id.clone()))]);
+    }
     let spend_on = if watch.settles_later {
         SpendOn::Accepted
     } else {

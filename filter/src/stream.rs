@@ -4,12 +4,14 @@
 //! Order for a driver: carry out the effects of every call in the order given, and then ask [`Stream::may_continue`].
 
 use crate::approval_request;
+use crate::config::McpConfig;
 use crate::denial::{Denial, Reason};
 use crate::effect::Effect;
 use crate::event::{Event, News};
 use crate::gate::{Gate, Opening};
 use crate::identity::Surroundings;
 use crate::listener::{Enforcement, Listener};
+use crate::mcp::endpoint::{self, Endpoint};
 use crate::metrics::Counter;
 use crate::request::{HeadFault, RequestHead};
 use crate::reserved_path::{self, Claim, StatusRead};
@@ -24,6 +26,8 @@ pub struct Stream {
 enum Machine {
     /// Refused or answered: nothing that still comes matters, and nothing goes on.
     Ended,
+    /// Served the approval tools.
+    Endpoint(Box<Endpoint>),
     /// In the hands of the gate.
     Gate(Box<Gate>),
     /// Free to go.
@@ -57,6 +61,14 @@ impl Stream {
                 )
             }
             // What an observing listener cannot read it lets pass like the rest; its policy says what it would have done.
+            Claim::NotOurs | Claim::Disguised if let McpConfig::Served(served) = &listener.mcp => {
+                let (endpoint, effects) =
+                    endpoint::open(listener, served, &head, end_of_stream, surroundings);
+                let machine = endpoint.map_or(Machine::Ended, |endpoint| {
+                    Machine::Endpoint(Box::new(endpoint))
+                });
+                (Self { machine }, effects)
+            }
             Claim::Disguised if listener.enforcement == Enforcement::Enforce => {
                 Self::ended(reserved_path::disguised())
             }
@@ -97,6 +109,7 @@ impl Stream {
     #[must_use]
     pub fn may_continue(&self) -> bool {
         match &self.machine {
+            Machine::Endpoint(endpoint) => endpoint.may_continue(),
             Machine::Gate(gate) => gate.may_continue(),
             Machine::Passing => true,
             Machine::Ended | Machine::StatusRead(_) => false,
@@ -114,7 +127,18 @@ impl Stream {
     pub const fn awaits_upstream(&self) -> bool {
         match &self.machine {
             Machine::Gate(gate) => gate.awaits_upstream(),
-            Machine::Ended | Machine::Passing | Machine::StatusRead(_) => false,
+            Machine::Ended | Machine::Endpoint(_) | Machine::Passing | Machine::StatusRead(_) => {
+                false
+            }
+        }
+    }
+
+    /// Whether its answer is sent piece by piece: the driver tells of the answer's head and of each piece that the host asks for.
+    #[must_use]
+    pub const fn is_paced(&self) -> bool {
+        match &self.machine {
+            Machine::Endpoint(endpoint) => endpoint.is_paced(),
+            Machine::Ended | Machine::Gate(_) | Machine::Passing | Machine::StatusRead(_) => false,
         }
     }
 
@@ -124,7 +148,9 @@ impl Stream {
     pub const fn holds_answer(&self) -> bool {
         match &self.machine {
             Machine::Gate(gate) => gate.holds_answer(),
-            Machine::Ended | Machine::Passing | Machine::StatusRead(_) => false,
+            Machine::Ended | Machine::Endpoint(_) | Machine::Passing | Machine::StatusRead(_) => {
+                false
+            }
         }
     }
 
@@ -132,6 +158,7 @@ impl Stream {
     #[must_use]
     pub fn body_room(&self) -> usize {
         match &self.machine {
+            Machine::Endpoint(endpoint) => endpoint.body_room(),
             Machine::Gate(gate) => gate.body_room(),
             Machine::Ended | Machine::Passing | Machine::StatusRead(_) => 0,
         }
@@ -155,12 +182,22 @@ impl Stream {
                 Event::RequestBody { .. }
                 | Event::RequestBodyUnreadable
                 | Event::RequestTrailers
+                | Event::Paced(_)
                 | Event::ResponseEnded { .. }
                 | Event::ResponseGoesOn { .. }
                 | Event::ResponseStarted { .. }
                 | Event::StreamEnded { .. }
-                | Event::Watched(News::NotChecked | News::Stands(_) | News::TimeOver) => Vec::new(),
+                | Event::Watched(
+                    News::NotChecked | News::Read { .. } | News::Stands(_) | News::TimeOver,
+                ) => Vec::new(),
             },
+            Machine::Endpoint(endpoint) => {
+                let (endpoint, effects) = endpoint.handle(listener, event);
+                self.machine = endpoint.map_or(Machine::Ended, |endpoint| {
+                    Machine::Endpoint(Box::new(endpoint))
+                });
+                effects
+            }
             Machine::Gate(mut gate) => {
                 let effects = gate.handle(listener, event);
                 self.machine = Machine::Gate(gate);

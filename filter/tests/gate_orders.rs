@@ -18,7 +18,7 @@ use hoop_filter::event::{Event, News};
 use hoop_filter::identity::NothingKnown;
 use hoop_filter::listener::{Listener, Secrets};
 use hoop_filter::metrics::Counter;
-use hoop_filter::poller::{self, Errand, Order, Poller};
+use hoop_filter::poller::{self, Asks, Errand, Order, Poller};
 use hoop_filter::request::{HeaderNames, RequestHead};
 use hoop_filter::stream::Stream;
 use proptest::prelude::*;
@@ -160,7 +160,7 @@ impl World {
         };
         Self {
             streams: (0..STREAMS).map(open).collect(),
-            poller: Poller::new(1_000),
+            poller: Poller::new(1_000, Asks::Claims),
             now: 0,
             calls: VecDeque::new(),
             releases: 0,
@@ -217,7 +217,13 @@ impl World {
                     let plane = self.listener.control_plane.as_ref().expect("a plane");
                     orders.extend(poller::settle(plane, &id, &pending, settlement));
                 }
-                Effect::ForwardAnswer | Effect::ForwardMessages(_) | Effect::Reset => {
+                Effect::AnswerEnd(_)
+                | Effect::AnswerHead(_)
+                | Effect::AnswerPiece(_)
+                | Effect::ForwardAnswer
+                | Effect::ForwardMessages(_)
+                | Effect::ForwardPaced { .. }
+                | Effect::Reset => {
                     panic!("a stream of HTTP was taken for gRPC")
                 }
                 Effect::Count(Counter::SpentNotRun) => self.releases -= 1,
@@ -303,6 +309,7 @@ impl World {
                 }
                 filing_answer(word, id.as_str())
             }
+            (Errand::Read(_), Some(_)) => panic!("a poller that claims has read"),
             (Errand::Settle(_), Some(_)) => said("{}"),
         };
         let plane = self.listener.control_plane.clone().expect("a plane");

@@ -112,7 +112,12 @@ impl Call {
                     assert_eq!(answer.status, 403);
                     self.refused = true;
                 }
-                Effect::ForwardAnswer | Effect::Reset => panic!("nothing was answered"),
+                Effect::AnswerEnd(_)
+                | Effect::AnswerHead(_)
+                | Effect::AnswerPiece(_)
+                | Effect::ForwardAnswer
+                | Effect::ForwardPaced { .. }
+                | Effect::Reset => panic!("nothing was answered"),
                 Effect::ForwardMessages(releases) => {
                     assert!(!self.refused);
                     self.forwarded += releases.len();

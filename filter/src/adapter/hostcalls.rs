@@ -11,7 +11,7 @@ use crate::effect::Note;
 use crate::event::Event;
 use crate::identity::{Headers, Peer};
 use crate::limits;
-use crate::metrics::{Counter, HELD_GAUGE};
+use crate::metrics::{Counter, HELD_GAUGE, MCP_WAITS_GAUGE};
 use crate::request::{HeadFault, HeaderNames, RequestHead};
 
 /// Reads the request's head from the whole map: one hostcall, and repeated headers are seen.
@@ -66,6 +66,49 @@ pub(super) fn plane_answer(body_size: usize) -> PlaneAnswer {
             .map(|(name, value)| (name.as_str(), value.as_slice())),
         body,
     )
+}
+
+/// Makes the request that is passing take the route that paces an answer of so many bytes: the host chooses the route anew once a
+/// header is set, and writes the property as the body.
+pub(super) fn choose_paced_route(bytes: usize) {
+    let filler = vec![b'.'; bytes];
+    let is_set = hostcalls::set_property(vec![PACE_PROPERTY], Some(&filler)).is_ok()
+        && hostcalls::set_map_value(MapType::HttpRequestHeaders, PACE_HEADER, Some("1")).is_ok();
+    if !is_set {
+        log::error!("an answer in pieces could not be begun");
+    }
+}
+
+/// The property that the pacing route writes as its body: `%FILTER_STATE(wasm.hoop_mcp_pace:PLAIN)%`.
+const PACE_PROPERTY: &str = "hoop_mcp_pace";
+
+/// The header by which the host chooses that route. A client's own copy is taken off.
+pub(super) const PACE_HEADER: &str = "x-hoop-mcp-pace";
+
+/// Whether the answer that is passing is the pacing route's.
+pub(super) fn is_paced_by_the_host() -> bool {
+    property(&["response", "code_details"]).as_deref() == Some(b"direct_response")
+}
+
+/// Gives the answer that is passing other headers, but for its status.
+pub(super) fn replace_answer_head(headers: &[(&'static str, String)]) {
+    let mut head = vec![(":status", &b"200"[..])];
+    head.extend(
+        headers
+            .iter()
+            .map(|(name, value)| (*name, value.as_bytes())),
+    );
+    if hostcalls::set_map_bytes(MapType::HttpResponseHeaders, head).is_err() {
+        log::error!("the head of an answer in pieces could not be written");
+    }
+}
+
+/// Puts these bytes in the place of the piece that is passing.
+pub(super) fn replace_piece(size: usize, bytes: &[u8]) {
+    if hostcalls::set_buffer(BufferType::HttpResponseBody, 0, size, bytes).is_err() {
+        log::error!("a piece of an answer could not be written");
+        reset_stream();
+    }
 }
 
 /// Sends a local reply.
@@ -166,6 +209,11 @@ pub(super) fn peer() -> Peer {
         uri_san: property(&["connection", "uri_san_peer_certificate"]),
         subject: property(&["connection", "subject_peer_certificate"]),
     }
+}
+
+/// The address at which the connection arrived.
+pub(super) fn local_address() -> Option<Vec<u8>> {
+    property(&["destination", "address"])
 }
 
 /// Whether the answer that is passing is the upstream's own.
@@ -306,19 +354,21 @@ fn time_of_day_ms() -> u64 {
 #[derive(Debug)]
 pub(super) struct Metrics {
     counters: Vec<(Counter, u32)>,
-    held: Option<u32>,
+    waiting: Option<u32>,
 }
 
 impl Metrics {
     /// Defines every metric, so that each shows from the start with its zero.
-    pub fn define() -> Self {
+    pub fn define(serves_tools: bool) -> Self {
         let define = |counter: Counter| {
             let id = hostcalls::define_metric(MetricType::Counter, counter.name()).ok()?;
             Some((counter, id))
         };
+        let gauge = |name| hostcalls::define_metric(MetricType::Gauge, name).ok();
+        let (held, waits) = (gauge(HELD_GAUGE), gauge(MCP_WAITS_GAUGE));
         Self {
             counters: Counter::ALL.into_iter().filter_map(define).collect(),
-            held: hostcalls::define_metric(MetricType::Gauge, HELD_GAUGE).ok(),
+            waiting: if serves_tools { waits.or(held) } else { held },
         }
     }
 
@@ -334,13 +384,15 @@ impl Metrics {
         }
     }
 
-    /// Moves the gauge of held requests, which all VMs share, by what this one's share has changed.
-    pub fn change_held(&self, from: usize, to: usize) {
+    /// Moves the gauge of held requests, or of waits, which all VMs share, by what this one's share has changed.
+    pub fn change_waiting(&self, from: usize, to: usize) {
         let signed = |count| i64::try_from(count).unwrap_or(i64::MAX);
         let change = signed(to).saturating_sub(signed(from));
-        let changed = self.held.map(|id| hostcalls::increment_metric(id, change));
+        let changed = self
+            .waiting
+            .map(|id| hostcalls::increment_metric(id, change));
         if changed.is_none_or(|changed| changed.is_err()) {
-            log::warn!("the gauge {HELD_GAUGE} could not be changed");
+            log::warn!("the gauge of those that wait could not be changed");
         }
     }
 }

@@ -10,9 +10,10 @@ use proxy_wasm::traits::{Context, HttpContext};
 use proxy_wasm::types::Action;
 
 use super::hostcalls;
-use super::vm::Vm;
+use super::vm::{Piece, Vm};
+use crate::config::McpConfig;
 use crate::denial::{Denial, Reason};
-use crate::event::Event;
+use crate::event::{Event, Pace};
 use crate::identity::{Headers, Peer, Surroundings};
 use crate::stream::Stream;
 
@@ -91,6 +92,22 @@ impl StreamAdapter {
         }
     }
 
+    /// Puts what the stream has to say in the place of what the host paces.
+    fn send_piece(&self, body_size: usize) -> Action {
+        let now_ms = hostcalls::now_ms();
+        self.handle(Event::Paced(Pace::Piece { now_ms }));
+        let piece = self.vm.as_ref().and_then(|vm| vm.take_piece());
+        let Some(Piece { bytes, is_last }) = piece else {
+            return self.action();
+        };
+        hostcalls::replace_piece(body_size, &bytes);
+        if is_last {
+            Action::Pause
+        } else {
+            Action::Continue
+        }
+    }
+
     fn answer_goes_on(&self, has_body: bool) {
         if self.asks(Stream::awaits_upstream) {
             self.handle(Event::ResponseGoesOn { has_body });
@@ -112,6 +129,9 @@ impl HttpContext for StreamAdapter {
         let Some(vm) = self.vm.clone() else {
             return refuse_unready();
         };
+        if matches!(vm.listener.mcp, McpConfig::Served(_)) {
+            hostcalls::remove_request_headers(&[hostcalls::PACE_HEADER]);
+        }
         let head = hostcalls::request_head(vm.listener.policy.wanted_headers());
         // A host chooses the route anew once a header is changed, and this call would be judged by another one than it takes. Where
         // that matters, the host's own configuration takes them off.
@@ -148,6 +168,11 @@ impl HttpContext for StreamAdapter {
 
     /// The gate's own replies come by here as well, and those of Envoy; neither is the upstream's answer.
     fn on_http_response_headers(&mut self, _headers: usize, end_of_stream: bool) -> Action {
+        if self.asks(Stream::is_paced) {
+            let is_paced = !end_of_stream && hostcalls::is_paced_by_the_host();
+            self.handle(Event::Paced(Pace::Head { is_paced }));
+            return self.action();
+        }
         if self.asks(Stream::awaits_upstream)
             && let Some(started) = hostcalls::answer_of_the_upstream(end_of_stream)
         {
@@ -163,6 +188,9 @@ impl HttpContext for StreamAdapter {
 
     /// What the upstream says lets go a head that was kept back, too.
     fn on_http_response_body(&mut self, body_size: usize, end_of_stream: bool) -> Action {
+        if self.asks(Stream::is_paced) {
+            return self.send_piece(body_size);
+        }
         self.answer_goes_on(body_size > 0);
         self.ended_response(end_of_stream, || None);
         Action::Continue
@@ -210,6 +238,10 @@ impl Surroundings for OfTheHost {
 
     fn peer(&self) -> Peer {
         hostcalls::peer()
+    }
+
+    fn local_address(&self) -> Option<Vec<u8>> {
+        hostcalls::local_address()
     }
 
     fn route_metadata(&self, namespace: &str, key: &str) -> Option<Vec<u8>> {

@@ -11,12 +11,13 @@ use std::rc::Rc;
 use super::heartbeat::Heartbeat;
 use super::hostcalls::{self, Metrics};
 use crate::approval_request;
+use crate::config::McpConfig;
 use crate::control_plane::{ControlPlane, PlaneAnswer, PlaneCall, PlaneFault};
 use crate::effect::Effect;
-use crate::event::{Event, News};
+use crate::event::{Event, News, Pace};
 use crate::limits;
 use crate::listener::Listener;
-use crate::poller::{self, Order, Poller, Watcher};
+use crate::poller::{self, Asks, Order, Poller, Watcher};
 use crate::stream::Stream;
 use crate::table::Table;
 
@@ -36,8 +37,20 @@ pub(super) struct Vm {
     heartbeat: Option<Heartbeat>,
     /// When the host will tick next.
     armed: Cell<Option<u64>>,
+    /// What is to take the place of the piece of an answer that is passing.
+    piece: RefCell<Option<Piece>>,
+    /// Answers that are held back at their end.
+    ending: RefCell<VecDeque<Watcher>>,
     /// What the gauge was told.
     shown_as_held: Cell<usize>,
+}
+
+/// A piece of an answer.
+#[derive(Debug)]
+pub(super) struct Piece {
+    pub bytes: Vec<u8>,
+    /// Whether the answer is held back with it.
+    pub is_last: bool,
 }
 
 /// Stands for no stream; the host numbers from 1.
@@ -53,19 +66,29 @@ enum Errand {
 
 impl Vm {
     pub fn new(listener: Listener, root_id: u32) -> Self {
+        let serves_tools = matches!(listener.mcp, McpConfig::Served(_));
         Self {
-            poller: RefCell::new(Poller::new(listener.poll_interval_ms)),
+            poller: RefCell::new(Poller::new(
+                listener.poll_interval_ms,
+                if serves_tools {
+                    Asks::Reads
+                } else {
+                    Asks::Claims
+                },
+            )),
             heartbeat: listener
                 .heartbeat
                 .then(|| Heartbeat::new(hostcalls::now_ms())),
             listener,
             root_id,
-            metrics: Metrics::define(),
+            metrics: Metrics::define(serves_tools),
             streams: RefCell::default(),
             outbox: RefCell::default(),
             in_flight: RefCell::default(),
             tidings: RefCell::default(),
             armed: Cell::new(None),
+            piece: RefCell::default(),
+            ending: RefCell::default(),
             shown_as_held: Cell::new(0),
         }
     }
@@ -114,6 +137,7 @@ impl Vm {
     /// The host's ticker fired, so it has to be set anew.
     pub fn ticked(&self) {
         self.armed.set(None);
+        self.end_answers();
         self.tick();
     }
 
@@ -198,7 +222,7 @@ impl Vm {
             (None, News::Released(release)) => {
                 self.carry_out(id, approval_request::released_for_nobody(&release));
             }
-            (None, News::NotChecked | News::Stands(_) | News::TimeOver) => {}
+            (None, News::NotChecked | News::Read { .. } | News::Stands(_) | News::TimeOver) => {}
         }
     }
 
@@ -223,12 +247,20 @@ impl Vm {
         for effect in effects {
             match effect {
                 Effect::Answer(answer) => hostcalls::answer(&answer),
+                Effect::AnswerHead(headers) => hostcalls::replace_answer_head(&headers),
+                Effect::AnswerEnd(bytes) => {
+                    self.pass(bytes, true);
+                    self.ending.borrow_mut().push_back(id);
+                    self.arm(hostcalls::now_ms());
+                }
+                Effect::AnswerPiece(bytes) => self.pass(bytes, false),
                 Effect::CallPlane(call) => {
                     let errand = Errand::Stream(id);
                     self.outbox.borrow_mut().push_back((errand, call));
                 }
                 Effect::Count(counter) => self.metrics.increment(counter),
                 Effect::Forward(_) | Effect::ForwardMessages(_) => hostcalls::resume_request(),
+                Effect::ForwardPaced { bytes } => hostcalls::choose_paced_route(bytes),
                 Effect::ForwardAnswer => hostcalls::resume_response(),
                 Effect::Log { level, line } => log::log!(level, "{line}"),
                 Effect::Note(note) => hostcalls::note(&note),
@@ -256,10 +288,30 @@ impl Vm {
         }
     }
 
+    fn pass(&self, bytes: Vec<u8>, is_last: bool) {
+        self.piece.replace(Some(Piece { bytes, is_last }));
+    }
+
+    /// What is to take the place of the piece that is passing.
+    pub fn take_piece(&self) -> Option<Piece> {
+        self.piece.take()
+    }
+
+    /// Lets the answers go that are held back at their end. Not in the callback that held them back: Envoy 1.40 would not send them.
+    fn end_answers(&self) {
+        for id in self.ending.take() {
+            if let Some(stream) = self.reach(id) {
+                hostcalls::resume_response();
+                self.deliver(id, &stream, Event::Paced(Pace::LetGo));
+            }
+        }
+    }
+
     /// Asks for a tick when the next thing is due, and for none while nothing is.
     fn arm(&self, now: u64) {
         let beat = self.heartbeat.as_ref().map(Heartbeat::next);
-        let tidings = (!self.tidings.borrow().is_empty()).then_some(now);
+        let is_busy = !self.tidings.borrow().is_empty() || !self.ending.borrow().is_empty();
+        let tidings = is_busy.then_some(now);
         let polling = self.poller.borrow().next_tick();
         let due = [polling, beat, tidings].into_iter().flatten().min();
         if due != self.armed.get() || due.is_some_and(|due| due <= now) {
@@ -272,7 +324,7 @@ impl Vm {
         let held = self.poller.borrow().waiting();
         let shown = self.shown_as_held.replace(held);
         if held != shown {
-            self.metrics.change_held(shown, held);
+            self.metrics.change_waiting(shown, held);
         }
     }
 }

@@ -175,6 +175,11 @@ pub(super) static ROOT: ObjectSpec = ObjectSpec {
             "How gRPC calls are shown to the person who decides, and which kinds of call are taken.",
         ),
         key(
+            "mcp",
+            Kind::Object(&MCP),
+            "The approval tools over MCP: served by this listener, or by another one that its refusals name.",
+        ),
+        key(
             "sensitive_query_params",
             NAMES,
             "Names of query parameters that carry credentials, added to the built-in list. Their values are shown to nobody.",
@@ -259,6 +264,34 @@ static GRPC: ObjectSpec = ObjectSpec {
                 highest: limits::HIGHEST_MAX_BODY_BYTES,
             },
             "Earlier name of `max_body_bytes`.",
+        ),
+    ],
+};
+
+static MCP: ObjectSpec = ObjectSpec {
+    keys: &[
+        key(
+            "path",
+            NAME,
+            "This listener serves the approval tools under this path, such as `/mcp`, and answers 404 elsewhere.",
+        ),
+        key(
+            "hosts",
+            NAMES,
+            "Host names without port by which agents call the tools; a request for any other gets 403. Any by default, on a loopback address those of the machine.",
+        ),
+        key(
+            "max_streams",
+            Kind::Whole {
+                lowest: 0,
+                highest: limits::HIGHEST_MCP_STREAMS,
+            },
+            "How many waits of one worker are answered with live progress at a time; any more get one answer at their end. 1000 by default.",
+        ),
+        key(
+            "advertise",
+            Kind::Bool,
+            "Another listener serves the approval tools: refusals of calls that wait for an approval lead with its id and name the tool.",
         ),
     ],
 };

@@ -137,7 +137,7 @@ fn err_what_is_no_configuration() {
 fn err_unknown_and_missing_keys() {
     assert_eq!(
         err(r#"{"listner_name":"l"}"#),
-        "invalid plugin configuration at /listner_name: the key \"listner_name\" is unknown, allowed are \"listener_name\", \"control_plane\", \"enforcement\", \"approval_mode\", \"review_mode\", \"hold_timeout_ms\", \"poll_interval_ms\", \"spend_approval_on\", \"identity\", \"message\", \"max_body_bytes\", \"grpc\", \"sensitive_query_params\", \"redaction_key_env\", \"rules\"; hint: did you mean \"listener_name\"?"
+        "invalid plugin configuration at /listner_name: the key \"listner_name\" is unknown, allowed are \"listener_name\", \"control_plane\", \"enforcement\", \"approval_mode\", \"review_mode\", \"hold_timeout_ms\", \"poll_interval_ms\", \"spend_approval_on\", \"identity\", \"message\", \"max_body_bytes\", \"grpc\", \"mcp\", \"sensitive_query_params\", \"redaction_key_env\", \"rules\"; hint: did you mean \"listener_name\"?"
     );
     assert_eq!(
         err("{}"),

@@ -287,6 +287,30 @@ pub enum ListFault {
 ///
 /// When the plane has no list, or the answer cannot be trusted.
 pub fn read_list(answer: &PlaneAnswer) -> Result<Vec<(ApprovalId, Status)>, ListFault> {
+    let entries = listed(answer)?;
+    let stands = |entry: &Value| {
+        let entry = entry.as_object()?;
+        let id = text(entry, "id").and_then(ApprovalId::parse_canonical)?;
+        Some((id, text(entry, "status").map(Status::parse)?))
+    };
+    Ok(entries.iter().filter_map(stands).collect())
+}
+
+/// Reads the answer to a list, each approval whole, and how many of them cannot be read.
+///
+/// # Errors
+///
+/// When the plane has no list, or the answer cannot be trusted.
+pub fn read_views(answer: &PlaneAnswer) -> Result<(Vec<ApprovalView>, usize), ListFault> {
+    let entries = listed(answer)?;
+    let count = entries.len();
+    let read = |entry: &Value| view(entry.as_object()?).ok();
+    let views: Vec<ApprovalView> = entries.iter().filter_map(read).collect();
+    let left_out = count.saturating_sub(views.len());
+    Ok((views, left_out))
+}
+
+fn listed(answer: &PlaneAnswer) -> Result<Vec<Value>, ListFault> {
     let status = answer.status.ok_or(PlaneFault::NoAnswer)?;
     if matches!(status, 401 | 403 | 404) {
         return Err(ListFault::NoRoute);
@@ -294,15 +318,12 @@ pub fn read_list(answer: &PlaneAnswer) -> Result<Vec<(ApprovalId, Status)>, List
     if status != 200 {
         return Err(PlaneFault::of_status(answer, status).into());
     }
-    let Value::Array(entries) = json_of(answer)? else {
-        return Err(PlaneFault::NotJson.into());
-    };
-    let stands = |entry: &Value| {
-        let entry = entry.as_object()?;
-        let id = text(entry, "id").and_then(ApprovalId::parse_canonical)?;
-        Some((id, text(entry, "status").map(Status::parse)?))
-    };
-    Ok(entries.iter().filter_map(stands).collect())
+    match json_of(answer)? {
+        Value::Array(entries) => Ok(entries),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+            Err(PlaneFault::NotJson.into())
+        }
+    }
 }
 
 /// Reads the answer to a settlement: any `200` of the plane's own.
@@ -379,27 +400,32 @@ pub fn read_approval(answer: &PlaneAnswer, asked: &ApprovalId) -> Result<Approva
             ReadFault::PlaneTooOld
         });
     }
-    let entries = trusted_object(answer, &[200])?;
-    let id = text(&entries, "id")
-        .and_then(ApprovalId::parse_canonical)
-        .ok_or(PlaneFault::FieldMissing("id"))?;
-    if id != *asked {
+    let view = view(&trusted_object(answer, &[200])?)?;
+    if view.id != *asked {
         return Err(PlaneFault::OtherApproval.into());
     }
-    let status = text(&entries, "status")
+    Ok(view)
+}
+
+/// One approval of an answer.
+fn view(entries: &Map<String, Value>) -> Result<ApprovalView, ReadFault> {
+    let id = text(entries, "id")
+        .and_then(ApprovalId::parse_canonical)
+        .ok_or(PlaneFault::FieldMissing("id"))?;
+    let status = text(entries, "status")
         .map(Status::parse)
         .ok_or(PlaneFault::FieldMissing("status"))?;
     Ok(ApprovalView {
         id,
         status,
-        listener_name: required_text(&entries, "listener_name")?,
-        approval_rule: required_text(&entries, "approval_rule")?,
-        created_at: time(&entries, "created_at")?.ok_or(PlaneFault::FieldMissing("created_at"))?,
-        decided_at: time(&entries, "decided_at")?,
-        rejection_reason: text(&entries, "rejection_reason")
+        listener_name: required_text(entries, "listener_name")?,
+        approval_rule: required_text(entries, "approval_rule")?,
+        created_at: time(entries, "created_at")?.ok_or(PlaneFault::FieldMissing("created_at"))?,
+        decided_at: time(entries, "decided_at")?,
+        rejection_reason: text(entries, "rejection_reason")
             .filter(|reason| !reason.is_empty())
             .map(str::to_owned),
-        expires_at: time(&entries, "expires_at")?,
+        expires_at: time(entries, "expires_at")?,
     })
 }
 

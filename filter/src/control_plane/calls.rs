@@ -172,12 +172,18 @@ impl ControlPlane {
     /// Reads the newest approvals of this sidecar, all or those that stand so (contract 1.7). Changes nothing.
     #[must_use]
     pub fn list(&self, status: Option<&str>) -> PlaneCall {
-        let mut path = format!("/api/sidecars/reviews?limit={}", limits::LIST_LIMIT);
+        self.newest(limits::LIST_LIMIT, status, &Correlation::default())
+    }
+
+    /// Reads so many of the newest approvals. The status is a word, fit to stand in a query.
+    #[must_use]
+    pub fn newest(&self, limit: u32, status: Option<&str>, correlation: &Correlation) -> PlaneCall {
+        let mut path = format!("/api/sidecars/reviews?limit={limit}");
         if let Some(status) = status {
             path.push_str("&status=");
             path.push_str(status);
         }
-        self.call("GET", &path, None, &Correlation::default())
+        self.call("GET", &path, None, correlation)
     }
 
     /// Reads one approval (contract 1.6). Changes nothing.

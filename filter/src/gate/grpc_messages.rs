@@ -206,6 +206,10 @@ impl Gate {
                 effects.extend(self.ended_call(listener, &messages));
                 effects
             }
+            (Event::Paced(_), deciding) => {
+                messages.deciding = deciding;
+                Vec::new()
+            }
             (Event::PlaneAnswered(_) | Event::Watched(_) | Event::RequestBodyUnreadable, _) => {
                 self.refuse_call(listener, &messages, Reason::Internal, None)
             }
@@ -386,7 +390,8 @@ impl Gate {
         reason: Reason,
         fault: Option<&PlaneFault>,
     ) -> Vec<Effect> {
-        let denial = Denial::new(self.held_by.message.clone(), reason);
+        let denial =
+            Denial::new(self.held_by.message.clone(), reason).with_tools(listener.names_the_tool());
         let mut effects = told_refusal(listener, &self.held_by.rule_name, &denial, fault);
         effects.extend(messages.released.iter().flat_map(released_for_nobody));
         // What has gone on may run.

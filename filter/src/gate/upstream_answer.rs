@@ -67,7 +67,8 @@ impl UpstreamAnswer {
             Event::StreamEnded { never_reached } => {
                 Some(settlement(*never_reached && !self.refused))
             }
-            Event::PlaneAnswered(_)
+            Event::Paced(_)
+            | Event::PlaneAnswered(_)
             | Event::RequestBody { .. }
             | Event::RequestBodyUnreadable
             | Event::RequestTrailers

@@ -58,6 +58,46 @@ pub fn select<'t>(text: &'t [u8], pointers: &Pointers) -> Result<Vec<Found<'t>>,
     }
 }
 
+/// The members of an object, each value in the letters in which it came.
+pub(super) fn members(text: &str) -> Result<Vec<(String, &str)>, NotStrict> {
+    let mut reader = Reader {
+        text,
+        at: 0,
+        pointers: &Pointers::default(),
+        found: Vec::new(),
+    };
+    let mut members: Vec<(String, &str)> = Vec::new();
+    reader.skip_space();
+    reader.take(b'{')?;
+    reader.skip_space();
+    if reader.peek() != Some(b'}') {
+        loop {
+            reader.skip_space();
+            let name = reader.string()?.into_owned();
+            reader.skip_space();
+            reader.take(b':')?;
+            reader.skip_space();
+            let start = reader.at;
+            reader.value(None, limits::JSON_DEPTH)?;
+            let stands_twice = members.iter().any(|(found, _)| *found == name);
+            if stands_twice || members.len() >= limits::JSON_MEMBERS {
+                return Err(NotStrict);
+            }
+            members.push((name, reader.since(start)));
+            reader.skip_space();
+            if reader.peek() != Some(b',') {
+                break;
+            }
+            reader.step();
+        }
+    }
+    reader.take(b'}')?;
+    reader.skip_space();
+    (reader.at == text.len())
+        .then_some(members)
+        .ok_or(NotStrict)
+}
+
 struct Reader<'t, 'p> {
     text: &'t str,
     at: usize,

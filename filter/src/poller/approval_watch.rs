@@ -1,6 +1,9 @@
 //! One approval that somebody waits for: who, until when, and when it was last asked about.
 
+use std::rc::Rc;
+
 use super::Watcher;
+use crate::control_plane::ApprovalView;
 use crate::limits;
 use crate::table::Table;
 
@@ -22,6 +25,8 @@ pub(super) struct ApprovalWatch {
     pub settles_later: bool,
     /// Whether the last list did not tell of it.
     pub is_hidden: bool,
+    /// How it last stood while undecided, and when that was asked; only a poller that reads keeps it.
+    pub seen: Option<(u64, Rc<ApprovalView>)>,
 }
 
 impl ApprovalWatch {
@@ -35,6 +40,7 @@ impl ApprovalWatch {
             contradicted_at: None,
             settles_later: false,
             is_hidden: false,
+            seen: None,
         }
     }
 

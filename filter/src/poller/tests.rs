@@ -3,7 +3,7 @@
 use super::*;
 use crate::approval::SpendOn;
 use crate::config::ControlPlaneConfig;
-use crate::control_plane::ControlPlane;
+use crate::control_plane::{ControlPlane, PendingSettlement, Settlement};
 
 const A: &str = "9f97a1b2-0c3d-4e5f-8a9b-0c1d2e3f4a5b";
 const B: &str = "00000000-0000-4000-8000-000000000001";
@@ -29,7 +29,7 @@ impl Held {
         };
         Self {
             plane: ControlPlane::new(config, None, SpendOn::Release),
-            poller: Poller::new(1_000),
+            poller: Poller::new(1_000, Asks::Claims),
             now: 10,
         }
     }
@@ -114,6 +114,7 @@ fn told(orders: &[Order]) -> Vec<(Watcher, String)> {
             *watcher,
             match news {
                 News::NotChecked => "not checked".to_owned(),
+                News::Read { read, left_ms } => format!("{read:?} {left_ms}"),
                 News::Released(release) => format!("released {}", release.id()),
                 News::Stands(status) => status.word().unwrap_or("?").to_owned(),
                 News::TimeOver => "time over".to_owned(),
@@ -321,7 +322,7 @@ fn what_the_list_does_not_show_is_read_by_status_and_claimed_in_turn() {
                     assert_eq!(told(&held.claim(claimed.as_str(), false, "PENDING")), []);
                     claims.push(claimed);
                 }
-                Errand::Settle(_) => panic!("nothing to settle"),
+                Errand::Read(_) | Errand::Settle(_) => panic!("nothing to read or settle"),
             }
         }
     }

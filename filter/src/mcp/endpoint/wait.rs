@@ -1,0 +1,242 @@
+//! One `approval_wait`: reads the approval, then waits for the poller that all waits of a VM share. Where its client asked for progress,
+//! the answer is a stream of events, sent piece by piece as the host asks for them. Source: contract 5.2, `envoy.md` 0.11.
+
+use std::rc::Rc;
+
+use super::answers::{self, Waited};
+use super::exchange::{self, Exchange};
+use super::tools::Family;
+use super::{answered, not_read, noted};
+use crate::approval::{ApprovalId, Next};
+use crate::control_plane::{ApprovalView, ReadFault, read_approval};
+use crate::effect::Effect;
+use crate::event::{Event, News, Pace};
+use crate::limits;
+use crate::listener::{Listener, StreamSlot};
+use crate::mcp::json_rpc::{INTERNAL_ERROR, RpcError};
+use crate::mcp::sse;
+use crate::metrics::Counter;
+
+/// A wait.
+#[derive(Debug)]
+pub(super) struct Wait {
+    exchange: Exchange,
+    family: Family,
+    id: ApprovalId,
+    budget_ms: u64,
+    /// Whether the first read is under way.
+    is_reading: bool,
+    paced: Option<Paced>,
+}
+
+/// An answer in pieces.
+#[derive(Debug)]
+struct Paced {
+    _slot: StreamSlot,
+    /// By which progress is told, as JSON.
+    token: String,
+    /// When its first piece was asked for, and when it last said something.
+    began: Option<(u64, u64)>,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Nobody has decided.
+    Open,
+    /// This is the last event. The answer is held back with it, and ends when it is let go.
+    Closing(String),
+    /// It was let go.
+    Closed,
+}
+
+/// How a wait is told of its progress.
+#[derive(Debug)]
+pub(super) struct Progress {
+    pub slot: StreamSlot,
+    pub token: String,
+}
+
+impl Wait {
+    /// A wait whose first read is sent. With `progress` its request is let go at once, to the route that paces the answer.
+    pub fn new(
+        exchange: Exchange,
+        family: Family,
+        id: ApprovalId,
+        seconds: u64,
+        progress: Option<Progress>,
+    ) -> Self {
+        let paced = progress.map(|Progress { slot, token }| Paced {
+            _slot: slot,
+            token,
+            began: None,
+            state: State::Open,
+        });
+        Self {
+            exchange,
+            family,
+            id,
+            budget_ms: seconds.saturating_mul(1_000),
+            is_reading: true,
+            paced,
+        }
+    }
+
+    /// Whether its request is let go, to the route that paces the answer.
+    pub const fn is_paced(&self) -> bool {
+        self.paced.is_some()
+    }
+
+    /// How much the host is to pace: a KiB for each second, and some for reads that are late.
+    pub fn filler(&self, listener: &Listener, plane_timeout_ms: u32) -> usize {
+        let late = u64::from(plane_timeout_ms).saturating_mul(2);
+        let late = late.saturating_add(listener.poll_interval_ms.saturating_mul(3));
+        let seconds = self.budget_ms.saturating_add(late).checked_div(1_000);
+        let seconds = seconds.and_then(|seconds| usize::try_from(seconds).ok());
+        seconds
+            .unwrap_or_default()
+            .saturating_add(1)
+            .saturating_mul(1_024)
+    }
+
+    pub fn handle(&mut self, listener: &Listener, event: Event) -> Vec<Effect> {
+        match event {
+            Event::PlaneAnswered(answer) if self.is_reading => {
+                self.is_reading = false;
+                let read = answer.map_err(ReadFault::from);
+                let read = read.and_then(|answer| read_approval(&answer, &self.id));
+                match read {
+                    // Nobody has decided: the poller takes over.
+                    Ok(view) if view.status.next() == Next::Wait => vec![Effect::Watch {
+                        id: self.id.clone(),
+                        budget_ms: self.budget_ms,
+                        settles_later: false,
+                    }],
+                    read => self.end(listener, &read.map(Rc::new), self.budget_ms),
+                }
+            }
+            Event::Watched(News::Read { read, left_ms }) => self.end(listener, &read, left_ms),
+            Event::Watched(News::NotChecked) => {
+                let result = answers::not_reported(&self.id);
+                self.finish(&result)
+            }
+            Event::Paced(Pace::Head { is_paced }) => self.head(listener, is_paced),
+            Event::Paced(Pace::Piece { now_ms }) => self.piece(listener, now_ms),
+            Event::Paced(Pace::LetGo) => {
+                if let Some(paced) = &mut self.paced {
+                    paced.state = State::Closed;
+                }
+                Vec::new()
+            }
+            Event::PlaneAnswered(_)
+            | Event::RequestBody { .. }
+            | Event::RequestBodyUnreadable
+            | Event::RequestTrailers
+            | Event::ResponseEnded { .. }
+            | Event::ResponseGoesOn { .. }
+            | Event::ResponseStarted { .. }
+            | Event::StreamEnded { .. }
+            | Event::Watched(News::Released(_) | News::Stands(_) | News::TimeOver) => Vec::new(),
+        }
+    }
+
+    fn end(
+        &mut self,
+        listener: &Listener,
+        read: &Result<Rc<ApprovalView>, ReadFault>,
+        left_ms: u64,
+    ) -> Vec<Effect> {
+        let waited_ms = self.budget_ms.saturating_sub(left_ms);
+        let mut effects = Vec::new();
+        let result = match read {
+            Ok(view) => {
+                let seconds = waited_ms.saturating_add(500).checked_div(1_000);
+                let waited = Waited {
+                    timed_out: view.status.next() == Next::Wait,
+                    seconds: seconds.unwrap_or_default(),
+                };
+                answers::approval(view, self.family, Some(waited))
+            }
+            Err(fault) => {
+                effects.extend(not_read(listener, fault));
+                answers::not_read(fault, &self.id)
+            }
+        };
+        effects.extend(self.finish(&result));
+        effects
+    }
+
+    /// Answers at once, or keeps the answer for the next piece.
+    fn finish(&mut self, result: &str) -> Vec<Effect> {
+        let mut effects = vec![noted(self.id.as_str())];
+        match &mut self.paced {
+            None => effects.extend(answered(self.exchange.tool_result(result))),
+            Some(paced) => {
+                paced.state = State::Closing(sse::event(&self.exchange.message(result, false)));
+                effects.push(Effect::Count(Counter::McpAnswered));
+            }
+        }
+        effects
+    }
+
+    /// The route that was to pace the answer answers, or something else does.
+    fn head(&self, listener: &Listener, is_paced: bool) -> Vec<Effect> {
+        if is_paced {
+            return vec![Effect::AnswerHead(exchange::event_headers())];
+        }
+        let error = RpcError::new(INTERNAL_ERROR, "the answer could not be sent in pieces");
+        let mut effects = misconfigured(listener);
+        effects.push(Effect::Answer(self.exchange.error(500, &error)));
+        effects
+    }
+
+    fn piece(&mut self, listener: &Listener, now_ms: u64) -> Vec<Effect> {
+        let Some(paced) = &mut self.paced else {
+            return Vec::new();
+        };
+        match &paced.state {
+            State::Open => {}
+            State::Closing(last) => return vec![Effect::AnswerEnd(last.clone().into_bytes())],
+            // It was to end when it was let go.
+            State::Closed => {
+                let mut effects = misconfigured(listener);
+                effects.push(Effect::Reset);
+                return effects;
+            }
+        }
+        let (began, said) = *paced.began.get_or_insert((now_ms, now_ms));
+        let mut bytes = Vec::new();
+        if now_ms.saturating_sub(said) >= limits::PROGRESS_INTERVAL_MS {
+            paced.began = Some((began, now_ms));
+            let elapsed_ms = now_ms.saturating_sub(began);
+            let progress = progress(&paced.token, elapsed_ms, self.budget_ms);
+            bytes = sse::event(&progress).into_bytes();
+        }
+        vec![Effect::AnswerPiece(bytes)]
+    }
+}
+
+/// The operator says that answers can be sent in pieces, and they cannot.
+fn misconfigured(listener: &Listener) -> Vec<Effect> {
+    let line = format!(
+        "mcp=stream_failed listener={:?} why=\"the route's metadata say that it paces answers, and it does not\" hint=\"compare the listener with envoy/mcp.yaml\"",
+        listener.name
+    );
+    vec![
+        Effect::Count(Counter::Internal),
+        Effect::Log {
+            level: log::Level::Error,
+            line,
+        },
+    ]
+}
+
+/// The notification after so many milliseconds of a wait.
+fn progress(token: &str, elapsed_ms: u64, budget_ms: u64) -> String {
+    let [seconds, rest] = [elapsed_ms.checked_div(1_000), elapsed_ms.checked_rem(1_000)]
+        .map(Option::unwrap_or_default);
+    let total = budget_ms.checked_div(1_000).unwrap_or_default();
+    format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{token},"progress":{seconds}.{rest:03},"total":{total},"message":"waiting for an approver"}}}}"#
+    )
+}
