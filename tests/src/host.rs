@@ -116,10 +116,12 @@ impl Proxy {
             let log = read(&log);
             return Err(Refused { error, log });
         }
-        let listener = process.listener_address("billing-api").await;
+        let name = launch.bootstrap.listener_name();
+        let name = name.expect("a bootstrap with a gate");
+        let listener = process.listener_address(&name).await;
         Ok(Proxy {
             admin: process.admin().expect("a ready host has told it"),
-            listener: listener.expect("the listener of envoy/envoy.yaml"),
+            listener: listener.expect("the gate's listener"),
             log,
             process: Some(process),
         })

@@ -246,7 +246,18 @@ pub fn request(
     headers: &[(&str, &str)],
     body: Option<&[u8]>,
 ) -> Vec<u8> {
-    let mut bytes = format!("{method} {target} HTTP/1.1\r\nhost: billing.example\r\n").into_bytes();
+    request_to("billing.example", method, target, headers, body)
+}
+
+/// [`request`] to another `host`.
+pub fn request_to(
+    host: &str,
+    method: &str,
+    target: &str,
+    headers: &[(&str, &str)],
+    body: Option<&[u8]>,
+) -> Vec<u8> {
+    let mut bytes = format!("{method} {target} HTTP/1.1\r\nhost: {host}\r\n").into_bytes();
     for (name, value) in headers {
         bytes.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
     }

@@ -1,12 +1,32 @@
 //! Plugin configurations that several cases start from.
 
+use host_sim_cli::bootstrap::Bootstrap;
 use serde_json::{Value, json};
 
 /// The configuration of `envoy/envoy.yaml`: POST, PUT, PATCH and DELETE under `/payments/` need a person.
+pub fn advertising_tools() -> Value {
+    let bootstrap = Bootstrap::shipped().expect("envoy/envoy.yaml");
+    bootstrap
+        .plugin_configuration()
+        .expect("a plugin configuration")
+}
+
+/// The same where agents have no approval tools.
 pub fn shipped() -> Value {
-    let bootstrap = host_sim_cli::bootstrap::Bootstrap::shipped().expect("envoy/envoy.yaml");
-    let policy = bootstrap.plugin_configuration();
-    policy.expect("a plugin configuration").clone()
+    let mut policy = advertising_tools();
+    let entries = policy.as_object_mut().expect("an object");
+    entries.remove("mcp").expect("the shipped file has the key");
+    policy
+}
+
+/// The configuration of `envoy/mcp.yaml`, with the shortest time between two looks at the plane.
+pub fn tools() -> Value {
+    let bootstrap = Bootstrap::shipped_mcp().expect("envoy/mcp.yaml");
+    let mut policy = bootstrap
+        .plugin_configuration()
+        .expect("a plugin configuration");
+    policy["poll_interval_ms"] = 100.into();
+    policy
 }
 
 /// The shipped configuration with other rules. A mode says how calls are held, so without a rule that holds there is none.

@@ -161,6 +161,15 @@ impl RealPlane {
 
     /// The id under which a statement waits for its decision, found by filing it once more: that gives the live one.
     pub async fn id_of(&self, statement: &[u8]) -> String {
+        self.filed(statement, 200).await
+    }
+
+    /// Files a statement as a gate would, and gives the id under which it waits.
+    pub async fn file(&self, statement: &[u8]) -> String {
+        self.filed(statement, 201).await
+    }
+
+    async fn filed(&self, statement: &[u8], status: u16) -> String {
         let filing = serde_json::json!({
             "listener_name": policy::LISTENER,
             "approval_rule": policy::APPROVAL_RULE,
@@ -171,7 +180,7 @@ impl RealPlane {
             .header("hoop-sidecar-token", self.sidecar_token())
             .json(&filing);
         let response = request.send().await.expect("the plane answers");
-        assert_eq!(response.status(), 200, "the statement is filed already");
+        assert_eq!(response.status(), status, "whether it was filed before");
         let document: Value = response.json().await.expect("JSON from the plane");
         let id = document["review"]["id"].as_str().expect("an id");
         id.to_owned()

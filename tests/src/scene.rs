@@ -48,6 +48,7 @@ pub struct SceneBuilder {
     edits: Vec<Edit>,
     scripts: Vec<Script>,
     crashing_answer: Option<u32>,
+    serves_tools: bool,
 }
 
 /// A running scene.
@@ -352,7 +353,15 @@ impl SceneBuilder {
             edits: Vec::new(),
             scripts: Vec::new(),
             crashing_answer: None,
+            serves_tools: false,
         }
+    }
+
+    /// Lets the host serve the approval tools as `envoy/mcp.yaml` does, in the place of the gate of `envoy/envoy.yaml`.
+    pub fn serving_tools(mut self) -> SceneBuilder {
+        self.policy = policy::tools();
+        self.serves_tools = true;
+        self
     }
 
     /// Has the gate crash on each answer of its plane whose body is `length` bytes long.
@@ -448,7 +457,15 @@ impl SceneBuilder {
                 std::fs::write(&file, module).expect("a file in the case's folder");
                 file
             });
-        let mut bootstrap = bootstrap(&policy, plane_address, upstream.address(), self.edits);
+        let shipped = if self.serves_tools {
+            Bootstrap::shipped_mcp().expect("envoy/mcp.yaml")
+        } else {
+            let mut shipped = Bootstrap::shipped().expect("envoy/envoy.yaml");
+            let pointed = shipped.set_cluster("billing_upstream", upstream.address());
+            pointed.expect("the upstream of envoy/envoy.yaml");
+            shipped
+        };
+        let mut bootstrap = bootstrap(shipped, &policy, plane_address, self.edits);
         let module = bootstrap.set_wasm_module(&module);
         module.expect("the place of the module in envoy/envoy.yaml");
         let launch = Launch {
@@ -484,20 +501,18 @@ impl SceneBuilder {
 }
 
 fn bootstrap(
+    mut bootstrap: Bootstrap,
     policy: &Value,
     plane: SocketAddr,
-    upstream: SocketAddr,
     edits: Vec<Edit>,
 ) -> Bootstrap {
     let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
-    let mut bootstrap = Bootstrap::shipped().expect("envoy/envoy.yaml");
     let edited = bootstrap
         .set_admin(any_port)
         .and_then(|bootstrap| bootstrap.set_listener(any_port))
         .and_then(|bootstrap| bootstrap.set_cluster("control_plane", plane))
-        .and_then(|bootstrap| bootstrap.set_cluster("billing_upstream", upstream))
         .and_then(|bootstrap| bootstrap.set_plugin_configuration(policy));
-    edited.expect("the places of envoy/envoy.yaml");
+    edited.expect("the places of the shipped file");
     for edit in edits {
         bootstrap.edit(edit);
     }

@@ -85,9 +85,10 @@ const PACE_PROPERTY: &str = "hoop_mcp_pace";
 /// The header by which the host chooses that route. A client's own copy is taken off.
 pub(super) const PACE_HEADER: &str = "x-hoop-mcp-pace";
 
-/// Whether the answer that is passing is the pacing route's.
+/// Whether the answer that is passing is the pacing route's: one of the host's own, and not that of a route that serves nothing.
 pub(super) fn is_paced_by_the_host() -> bool {
-    property(&["response", "code_details"]).as_deref() == Some(b"direct_response")
+    let is_own = property(&["response", "code_details"]).as_deref() == Some(b"direct_response");
+    is_own && number(&["response", "code"]) == Some(200)
 }
 
 /// Gives the answer that is passing other headers, but for its status.

@@ -122,7 +122,27 @@ pub struct UpArguments {
     /// Leave out the demo gRPC service and the second Envoy.
     #[arg(long)]
     pub without_grpc: bool,
-    /// Where the plane keeps its database and tokens, and Envoy its log (envoy.log; the second one's is ledger/envoy.log).
+    /// Where the third Envoy serves agents the approval tools, under /mcp.
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        env = "HOST_SIM_MCP_LISTEN", value_parser = known_address,
+        default_value = "127.0.0.1:8765"
+    )]
+    pub mcp_listen: SocketAddr,
+    /// Where the third Envoy's admin interface listens.
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        env = "HOST_SIM_MCP_ADMIN_LISTEN", value_parser = known_address,
+        default_value = "127.0.0.1:9903"
+    )]
+    pub mcp_admin_listen: SocketAddr,
+    /// Leave out the approval tools and the third Envoy; refusals then name no tool.
+    #[arg(long)]
+    pub without_mcp: bool,
+    /// Where the plane keeps its database and tokens, and Envoy its log (envoy.log; those of the others are ledger/envoy.log and
+    /// mcp/envoy.log).
     #[arg(long, value_name = "DIRECTORY", env = "HOST_SIM_DATA_DIR", default_value = DATA_DIR)]
     pub data_dir: PathBuf,
     /// The plane's configuration, with the listeners of both bootstraps [default: the demo's, see host-sim/cli/demo/plane.yaml].
@@ -135,6 +155,9 @@ pub struct UpArguments {
     /// simulator runs it without the filter for gRPC-Web.
     #[arg(long, value_name = "FILE", env = "HOST_SIM_GRPC_CONFIG")]
     pub grpc_config: Option<PathBuf>,
+    /// The third Envoy's bootstrap [default: envoy/mcp.yaml as built in]; addresses and the module's path are replaced.
+    #[arg(long, value_name = "FILE", env = "HOST_SIM_MCP_CONFIG")]
+    pub mcp_config: Option<PathBuf>,
     /// A JSON file that replaces the filter's configuration in the first bootstrap.
     #[arg(long, value_name = "FILE", env = "HOST_SIM_FILTER_CONFIG")]
     pub filter_config: Option<PathBuf>,
@@ -344,10 +367,12 @@ mod tests {
             up.grpc_listen,
             up.ledger_listen,
             up.grpc_admin_listen,
+            up.mcp_listen,
+            up.mcp_admin_listen,
         ];
         assert_eq!(
             ports.map(|address| address.port()),
-            [18080, 8009, 18090, 9901, 18081, 18091, 9902]
+            [18080, 8009, 18090, 9901, 18081, 18091, 9902, 8765, 9903]
         );
         assert!(ports.iter().all(|address| address.ip().is_loopback()));
     }

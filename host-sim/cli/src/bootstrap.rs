@@ -1,4 +1,4 @@
-//! `envoy/envoy.yaml` and `envoy/grpc.yaml` as documents that `host-sim up` and the tests adapt: other addresses, another module,
+//! `envoy/envoy.yaml`, `envoy/grpc.yaml` and `envoy/mcp.yaml` as documents that `host-sim up` and the tests adapt: other addresses, another module,
 //! another policy.
 //!
 //! The files that an operator copies are those that are run here, so they cannot go stale unnoticed. This module knows where in an
@@ -19,6 +19,9 @@ pub const SHIPPED: &str = include_str!("../../../envoy/envoy.yaml");
 
 /// The one to copy for a gRPC service.
 pub const SHIPPED_GRPC: &str = include_str!("../../../envoy/grpc.yaml");
+
+/// The one to copy for the approval tools.
+pub const SHIPPED_MCP: &str = include_str!("../../../envoy/mcp.yaml");
 
 /// An Envoy bootstrap with exactly one gate in it: one wasm HTTP filter in a listener.
 ///
@@ -42,6 +45,13 @@ impl Bootstrap {
     /// Fails only when the shipped file is broken, which a unit test rules out.
     pub fn shipped_grpc() -> Result<Bootstrap, BootstrapError> {
         Bootstrap::parse(SHIPPED_GRPC, "envoy/grpc.yaml")
+    }
+
+    /// The bootstrap of `envoy/mcp.yaml`.
+    ///
+    /// Fails only when the shipped file is broken, which a unit test rules out.
+    pub fn shipped_mcp() -> Result<Bootstrap, BootstrapError> {
+        Bootstrap::parse(SHIPPED_MCP, "envoy/mcp.yaml")
     }
 
     /// Reads the operator's own bootstrap from `path`, YAML or JSON.
@@ -230,7 +240,7 @@ impl BootstrapError {
                 "start from a copy of envoy/envoy.yaml, which has every place"
             }
             BootstrapError::ClusterMissing { .. } => {
-                "keep the names of the clusters in envoy/envoy.yaml and envoy/grpc.yaml"
+                "keep the names of the clusters in envoy/envoy.yaml, envoy/grpc.yaml and envoy/mcp.yaml"
             }
             BootstrapError::SecondGate { .. } => "leave one wasm HTTP filter in the file",
         };

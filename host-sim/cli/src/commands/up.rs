@@ -21,7 +21,7 @@ use data_dir::InUse;
 use envoys::Envoys;
 use parts::{Parts, Sockets};
 use settings::Settings;
-use welcome::{Grpc, Welcome};
+use welcome::{Grpc, Mcp, Welcome};
 
 /// Starts everything, waits for a signal or for the first part that ends, and stops everything.
 pub(super) async fn run(arguments: &UpArguments) -> Result<(), Failure> {
@@ -75,6 +75,10 @@ fn welcome(arguments: &UpArguments) -> Welcome<'_> {
         upstream: arguments.upstream_listen.to_string(),
         admin: arguments.admin_listen.to_string(),
         grpc: (!arguments.without_grpc).then(|| grpc(arguments)),
+        mcp: (!arguments.without_mcp).then(|| Mcp {
+            listener: addresses::to_call(arguments.mcp_listen).to_string(),
+            admin: arguments.mcp_admin_listen.to_string(),
+        }),
         data_dir: &arguments.data_dir,
         program: copyable::word(&program()),
         approvals_flags: approvals_flags(&plane, &arguments.data_dir),

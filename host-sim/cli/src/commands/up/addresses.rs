@@ -13,9 +13,10 @@ use crate::failure::Failure;
 /// Found out by listening, it would read as if another process had taken the port, or Envoy would be the one to fail.
 pub(super) fn check_apart(arguments: &UpArguments, lanes: &[Lane<'_>]) -> Result<(), Failure> {
     let plane = plane_port(arguments);
-    let of_lanes = lanes
-        .iter()
-        .flat_map(|lane| [&lane.listener, &lane.upstream, &lane.admin]);
+    let of_lanes = lanes.iter().flat_map(|lane| {
+        let service = lane.upstream.iter().map(|(_, port)| port);
+        service.chain([&lane.listener, &lane.admin])
+    });
     let mut before: Vec<&Port> = Vec::new();
     for port in [&plane].into_iter().chain(of_lanes) {
         let other = before
@@ -67,12 +68,14 @@ mod tests {
     fn err_one_port_for_two() {
         let flags = [
             "--plane-listen",
-            "--listen",
             "--upstream-listen",
+            "--listen",
             "--admin-listen",
-            "--grpc-listen",
             "--ledger-listen",
+            "--grpc-listen",
             "--grpc-admin-listen",
+            "--mcp-listen",
+            "--mcp-admin-listen",
         ];
         for (index, second) in flags.iter().enumerate() {
             for first in &flags[..index] {

@@ -48,7 +48,8 @@ impl InUse {
                     data_dir.display()
                 ),
                 "stop that one, or give this one its own `--data-dir`, `--listen`, `--plane-listen`, `--upstream-listen`, \
-                 `--admin-listen`, `--grpc-listen`, `--ledger-listen` and `--grpc-admin-listen`",
+                 `--admin-listen`, `--grpc-listen`, `--ledger-listen`, `--grpc-admin-listen`, `--mcp-listen` and \
+                 `--mcp-admin-listen`",
             )),
         }
     }
@@ -70,7 +71,7 @@ mod tests {
             format!(
                 "the data directory {} is in use by another `host-sim up`; hint: stop that one, or give this one its own \
                  `--data-dir`, `--listen`, `--plane-listen`, `--upstream-listen`, `--admin-listen`, `--grpc-listen`, \
-                 `--ledger-listen` and `--grpc-admin-listen`",
+                 `--ledger-listen`, `--grpc-admin-listen`, `--mcp-listen` and `--mcp-admin-listen`",
                 dir.path().display()
             )
         );

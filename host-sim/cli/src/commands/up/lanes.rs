@@ -11,15 +11,18 @@ use crate::commands::ports::Port;
 use crate::envoy_config::EnvoyConfig;
 use crate::failure::Failure;
 
-/// One process with the gate, and the service behind it.
+/// The cluster of the demo gRPC service.
+pub(super) const LEDGER_CLUSTER: &str = "ledger_upstream";
+
+/// One process with the gate, and the service behind it if there is one.
 #[derive(Debug)]
 pub(super) struct Lane<'a> {
     /// Where calls come in.
     pub(super) listener: Port,
     /// Where the process tells of itself.
     pub(super) admin: Port,
-    /// Where the service listens.
-    pub(super) upstream: Port,
+    /// The service's name in the bootstrap, and where it listens.
+    pub(super) upstream: Option<(&'static str, Port)>,
     /// The process's configuration, log and admin address.
     pub(super) directory: PathBuf,
     shipped: fn() -> Result<Bootstrap, BootstrapError>,
@@ -27,11 +30,9 @@ pub(super) struct Lane<'a> {
     file: Option<&'a Path>,
     flag: &'static str,
     filter_config: Option<&'a Path>,
-    /// The service's name in the bootstrap.
-    cluster: &'static str,
 }
 
-/// The lanes that `arguments` ask for: that of envoy/envoy.yaml, then that of envoy/grpc.yaml.
+/// The lanes that `arguments` ask for: those of envoy/envoy.yaml, envoy/grpc.yaml and envoy/mcp.yaml, in this order.
 pub(super) fn lanes(arguments: &UpArguments) -> Vec<Lane<'_>> {
     let mut lanes = vec![Lane {
         listener: Port {
@@ -44,18 +45,20 @@ pub(super) fn lanes(arguments: &UpArguments) -> Vec<Lane<'_>> {
             flag: "--admin-listen",
             address: arguments.admin_listen,
         },
-        upstream: Port {
-            what: "the demo upstream",
-            flag: "--upstream-listen",
-            address: arguments.upstream_listen,
-        },
+        upstream: Some((
+            "billing_upstream",
+            Port {
+                what: "the demo upstream",
+                flag: "--upstream-listen",
+                address: arguments.upstream_listen,
+            },
+        )),
         directory: arguments.data_dir.clone(),
         shipped: Bootstrap::shipped,
         shipped_as: "envoy/envoy.yaml",
         file: arguments.envoy_config.as_deref(),
         flag: "--envoy-config",
         filter_config: arguments.filter_config.as_deref(),
-        cluster: "billing_upstream",
     }];
     if !arguments.without_grpc {
         lanes.push(Lane {
@@ -69,18 +72,41 @@ pub(super) fn lanes(arguments: &UpArguments) -> Vec<Lane<'_>> {
                 flag: "--grpc-admin-listen",
                 address: arguments.grpc_admin_listen,
             },
-            upstream: Port {
-                what: "the demo gRPC service",
-                flag: "--ledger-listen",
-                address: arguments.ledger_listen,
-            },
+            upstream: Some((
+                LEDGER_CLUSTER,
+                Port {
+                    what: "the demo gRPC service",
+                    flag: "--ledger-listen",
+                    address: arguments.ledger_listen,
+                },
+            )),
             directory: arguments.data_dir.join("ledger"),
             shipped: Bootstrap::shipped_grpc,
             shipped_as: "envoy/grpc.yaml",
             file: arguments.grpc_config.as_deref(),
             flag: "--grpc-config",
             filter_config: None,
-            cluster: "ledger_upstream",
+        });
+    }
+    if !arguments.without_mcp {
+        lanes.push(Lane {
+            listener: Port {
+                what: "the listener mcp",
+                flag: "--mcp-listen",
+                address: arguments.mcp_listen,
+            },
+            admin: Port {
+                what: "the admin interface of the listener mcp",
+                flag: "--mcp-admin-listen",
+                address: arguments.mcp_admin_listen,
+            },
+            upstream: None,
+            directory: arguments.data_dir.join("mcp"),
+            shipped: Bootstrap::shipped_mcp,
+            shipped_as: "envoy/mcp.yaml",
+            file: arguments.mcp_config.as_deref(),
+            flag: "--mcp-config",
+            filter_config: None,
         });
     }
     lanes
@@ -121,8 +147,10 @@ impl Lane<'_> {
             .set_listener(self.listener.address)?
             .set_admin(self.admin.address)?
             .set_cluster("control_plane", arguments.plane_listen)?
-            .set_cluster(self.cluster, self.upstream.address)?
             .set_wasm_module(wasm)?;
+        if let Some((cluster, service)) = &self.upstream {
+            bootstrap.set_cluster(cluster, service.address)?;
+        }
         if arguments.host == HostArgument::Sim {
             bootstrap.leave_out_grpc_web()?;
         }
@@ -133,6 +161,12 @@ impl Lane<'_> {
                     "authority".to_owned(),
                     json!(arguments.plane_listen.to_string()),
                 );
+            }
+            if arguments.without_mcp
+                && let Some(entries) = configuration.as_object_mut()
+            {
+                // A refusal is not to name a tool that nobody serves.
+                entries.remove("mcp");
             }
             bootstrap.set_plugin_configuration(&configuration)?;
         }
@@ -172,10 +206,10 @@ mod tests {
     #[test]
     fn the_flags_reach_the_bootstraps() {
         let bootstraps = bootstraps(
-            "--plane-listen 127.0.0.1:1 --upstream-listen 127.0.0.1:2 --ledger-listen 127.0.0.1:3 --grpc-listen 127.0.0.1:4",
+            "--plane-listen 127.0.0.1:1 --upstream-listen 127.0.0.1:2 --ledger-listen 127.0.0.1:3 --grpc-listen 127.0.0.1:4 --mcp-listen 127.0.0.1:5",
         );
-        assert_eq!(bootstraps.len(), 2);
-        for (bootstrap, ports) in bootstraps.iter().zip([[2, 18080], [3, 4]]) {
+        assert_eq!(bootstraps.len(), 3);
+        for (bootstrap, ports) in bootstraps.iter().zip([[2, 18080], [3, 4], [5, 9903]]) {
             let configuration = bootstrap.plugin_configuration().expect("JSON");
             assert_eq!(
                 configuration.pointer("/control_plane/authority"),
@@ -193,8 +227,21 @@ mod tests {
     }
 
     #[test]
-    fn grpc_can_be_left_out() {
-        let arguments = up("--without-grpc --data-dir d");
+    fn without_the_approval_tools_no_refusal_names_one() {
+        for (flags, count, names) in [("", 3, true), ("--without-mcp", 2, false)] {
+            let bootstraps = bootstraps(flags);
+
+            assert_eq!(bootstraps.len(), count, "{flags}");
+            for bootstrap in &bootstraps[..2] {
+                let configuration = bootstrap.plugin_configuration().expect("JSON");
+                assert_eq!(configuration.get("mcp").is_some(), names, "{flags}");
+            }
+        }
+    }
+
+    #[test]
+    fn all_but_the_first_can_be_left_out() {
+        let arguments = up("--without-grpc --without-mcp --data-dir d");
         let lanes = lanes(&arguments);
         assert_eq!(lanes.len(), 1);
         assert_eq!(lanes[0].directory, Path::new("d"));
@@ -207,9 +254,12 @@ mod tests {
             .into_iter()
             .map(|lane| lane.directory)
             .collect();
-        assert_eq!(directories, [PathBuf::from("d"), PathBuf::from("d/ledger")]);
+        let expected = ["d", "d/ledger", "d/mcp"].map(PathBuf::from);
+        assert_eq!(directories, expected);
         let texts: Vec<String> = bootstraps("").iter().map(Bootstrap::to_json).collect();
-        assert!(texts[0].contains("\"hoop-billing-api\"") && texts[1].contains("\"hoop-ledger\""));
+        for (text, vm_id) in texts.iter().zip(["billing-api", "ledger", "mcp"]) {
+            assert!(text.contains(&format!("\"hoop-{vm_id}\"")), "{vm_id}");
+        }
     }
 
     #[test]
@@ -222,7 +272,7 @@ mod tests {
 
     #[test]
     fn err_a_file_is_told_with_its_flag() {
-        for flag in ["--envoy-config", "--grpc-config"] {
+        for flag in ["--envoy-config", "--grpc-config", "--mcp-config"] {
             let arguments = up(&format!("{flag} /nowhere/e.yaml"));
             let lanes = lanes(&arguments);
             let outcomes = lanes

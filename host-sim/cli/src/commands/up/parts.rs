@@ -13,7 +13,7 @@ use tokio::task::{Id, JoinSet};
 use tokio::time::timeout;
 
 use super::STOP_WITHIN;
-use super::lanes::Lane;
+use super::lanes::{LEDGER_CLUSTER, Lane};
 use crate::args::UpArguments;
 use crate::commands::ports::{self, Port};
 use crate::failure::Failure;
@@ -23,8 +23,8 @@ use crate::stack::serve_upstream;
 /// The ports that we serve ourselves. Those of the processes are only known to be free.
 pub(super) struct Sockets {
     plane: TcpListener,
-    upstream: TcpListener,
-    ledger: Option<TcpListener>,
+    /// The services behind the gates, in the order of their lanes.
+    services: Vec<(&'static str, TcpListener)>,
 }
 
 impl Sockets {
@@ -40,18 +40,10 @@ impl Sockets {
         }
         let plane = ports::bind(&plane_port(arguments)).await?;
         let mut services = Vec::new();
-        for lane in lanes {
-            services.push(ports::bind(&lane.upstream).await?);
+        for (cluster, port) in lanes.iter().filter_map(|lane| lane.upstream.as_ref()) {
+            services.push((*cluster, ports::bind(port).await?));
         }
-        let mut services = services.into_iter();
-        let upstream = services
-            .next()
-            .ok_or_else(|| Failure::ours("there is nothing to start"))?;
-        Ok(Sockets {
-            plane,
-            upstream,
-            ledger: services.next(),
-        })
+        Ok(Sockets { plane, services })
     }
 }
 
@@ -83,20 +75,22 @@ impl Parts {
         parts.add("the plane", async move {
             plane.serve(sockets.plane, stop).await
         });
-        let stop = parts.stopped();
-        parts.add("the demo upstream", async move {
-            let received = |request: &_| output::data(request);
-            serve_upstream(sockets.upstream, received, stop).await
-        });
-        if let Some(socket) = sockets.ledger {
+        for (cluster, socket) in sockets.services {
             let stop = parts.stopped();
-            parts.add("the demo gRPC service", async move {
-                let ledger = Ledger::new();
-                tokio::select! {
-                    served = ledger.serve(socket, stop) => served,
-                    never = tell_calls(&ledger) => match never {},
-                }
-            });
+            if cluster == LEDGER_CLUSTER {
+                parts.add("the demo gRPC service", async move {
+                    let ledger = Ledger::new();
+                    tokio::select! {
+                        served = ledger.serve(socket, stop) => served,
+                        never = tell_calls(&ledger) => match never {},
+                    }
+                });
+            } else {
+                parts.add("the demo upstream", async move {
+                    let received = |request: &_| output::data(request);
+                    serve_upstream(socket, received, stop).await
+                });
+            }
         }
         parts
     }

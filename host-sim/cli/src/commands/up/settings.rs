@@ -179,7 +179,7 @@ mod tests {
         let flags = format!("--host sim --envoy /nowhere/envoy --wasm {module}");
         let understood = settings(&flags).expect("understood");
         assert_eq!(understood.program.leading_arguments, ["proxy"]);
-        assert_eq!(understood.bootstraps.len(), 2);
+        assert_eq!(understood.bootstraps.len(), 3);
 
         let dir = crate::commands::TestDir::new("up-sim");
         std::fs::create_dir_all(dir.path()).expect("a directory");

@@ -11,6 +11,7 @@ pub(super) struct Welcome<'a> {
     pub(super) upstream: String,
     pub(super) admin: String,
     pub(super) grpc: Option<Grpc>,
+    pub(super) mcp: Option<Mcp>,
     pub(super) data_dir: &'a Path,
     /// How this program was called, for the commands to copy.
     pub(super) program: String,
@@ -27,18 +28,32 @@ pub(super) struct Grpc {
     pub(super) address_flag: String,
 }
 
+/// The approval tools.
+pub(super) struct Mcp {
+    pub(super) listener: String,
+    pub(super) admin: String,
+}
+
 impl Welcome<'_> {
     /// The whole text.
     pub(super) fn text(&self) -> String {
-        let (table, calls) = match &self.grpc {
-            Some(grpc) => (self.grpc_table(grpc), self.grpc_calls(grpc)),
-            None => (String::new(), String::new()),
-        };
+        let mut table = self.table();
+        let mut calls = self.calls();
+        if let Some(grpc) = &self.grpc {
+            table.push_str(&self.grpc_table(grpc));
+            calls.push_str(&self.grpc_calls(grpc));
+        }
+        if let Some(mcp) = &self.mcp {
+            table.push_str(&self.mcp_table(mcp));
+            calls.push_str(&format!(
+                "An agent reads and awaits decisions over MCP:\n\
+                 \x20  claude mcp add --transport http hoop-approvals http://{}/mcp\n",
+                mcp.listener
+            ));
+        }
         format!(
-            "\n{}{table}\n{}{calls}\n\
-             Ctrl-C stops all of it. Below: each request that reached an upstream.\n",
-            self.table(),
-            self.calls()
+            "\n{table}\n{calls}\n\
+             Ctrl-C stops all of it. Below: each request that reached an upstream.\n"
         )
     }
 
@@ -73,6 +88,16 @@ impl Welcome<'_> {
             "ledger         http://{listener}   the same for gRPC: a second gate, in a process of its own\n\
              gRPC service   http://{upstream}   what that one guards\n\
              gRPC admin     http://{admin}   statistics; log: {}\n",
+            log.display()
+        )
+    }
+
+    fn mcp_table(&self, mcp: &Mcp) -> String {
+        let Mcp { listener, admin } = mcp;
+        let log = self.data_dir.join("mcp/envoy.log");
+        format!(
+            "mcp            http://{listener}/mcp   approval tools for agents: a third gate, with nothing behind it\n\
+             mcp admin      http://{admin}   statistics; log: {}\n",
             log.display()
         )
     }
@@ -115,7 +140,7 @@ impl Welcome<'_> {
 mod tests {
     use super::*;
 
-    fn welcome(grpc: Option<Grpc>) -> Welcome<'static> {
+    fn welcome(grpc: Option<Grpc>, mcp: Option<Mcp>) -> Welcome<'static> {
         Welcome {
             host: "Envoy",
             listener: "127.0.0.1:1".to_owned(),
@@ -123,6 +148,7 @@ mod tests {
             upstream: "127.0.0.1:3".to_owned(),
             admin: "127.0.0.1:4".to_owned(),
             grpc,
+            mcp,
             data_dir: Path::new(".host-sim"),
             program: "host-sim".to_owned(),
             approvals_flags: " --plane http://127.0.0.1:2".to_owned(),
@@ -131,15 +157,19 @@ mod tests {
 
     #[test]
     fn the_text_has_all_addresses_and_calls() {
-        let text = welcome(Some(Grpc {
+        let grpc = Grpc {
             listener: "127.0.0.1:5".to_owned(),
             upstream: "127.0.0.1:6".to_owned(),
             admin: "127.0.0.1:7".to_owned(),
             address_flag: " --address 127.0.0.1:5".to_owned(),
-        }))
-        .text();
+        };
+        let mcp = Mcp {
+            listener: "127.0.0.1:8".to_owned(),
+            admin: "127.0.0.1:9".to_owned(),
+        };
+        let text = welcome(Some(grpc), Some(mcp)).text();
         assert_eq!(text.matches("curl -i").count(), 3, "{text}");
-        for port in 1..=7 {
+        for port in [1, 2, 3, 4, 5, 6, 7, 9] {
             assert!(
                 text.contains(&format!("http://127.0.0.1:{port} ")),
                 "{text}"
@@ -148,14 +178,17 @@ mod tests {
         for command in [
             "host-sim approvals --plane http://127.0.0.1:2 list",
             "host-sim ledger --address 127.0.0.1:5 post ",
+            "hoop-approvals http://127.0.0.1:8/mcp",
         ] {
             assert!(text.contains(command), "{text}");
         }
     }
 
     #[test]
-    fn without_grpc_no_word_is_lost_on_it() {
-        let text = welcome(None).text();
-        assert!(!text.contains("ledger") && !text.contains("gRPC"), "{text}");
+    fn no_word_is_lost_on_what_was_left_out() {
+        let text = welcome(None, None).text();
+        for word in ["ledger", "gRPC", "mcp"] {
+            assert!(!text.contains(word), "{text}");
+        }
     }
 }
