@@ -26,6 +26,7 @@ mod json_bodies;
 mod json_streams;
 mod main_loop;
 mod mcp_transport;
+mod mcp_waits;
 mod observability;
 mod observe;
 mod operator;

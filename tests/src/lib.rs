@@ -6,6 +6,7 @@
 //!   body.
 //! * [`upstream`] ([`ledger`] for gRPC), [`lying_plane`] ([`numbered`] scripts it for many) and [`real_plane`] are the other parties, [`host`] the process
 //!   between them, [`faulty_module`] a gate that crashes in it.
+//! * [`mcp_wire`] writes and reads the messages of the approval tools.
 //! * [`answer`] says what an answer of the gate has to look like.
 //!
 //! The filter is known here only as the file `hoop_filter.wasm`, the plane only as the command `host-sim`: no case reaches into
@@ -22,6 +23,7 @@ pub mod host;
 pub mod http1;
 pub mod ledger;
 pub mod lying_plane;
+pub mod mcp_wire;
 pub mod numbered;
 pub mod policy;
 pub mod real_plane;
