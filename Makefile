@@ -54,7 +54,7 @@ GUESTS_DIR := $(GUESTS_TARGET)/$(WASM_TARGET)/release/examples
 TEST_ENVIRONMENT := ENVOY="$(ENVOY_BINARY)" HOOP_FILTER_WASM="$(HOOP_FILTER_WASM)" HOST_SIM="$(HOST_SIM)" GUESTS_DIR="$(GUESTS_DIR)"
 
 .DEFAULT_GOAL := help
-.PHONY: help run test bench guests check check-format check-lints check-dependencies check-docs wasm host-sim tools own-envoy clean
+.PHONY: help run test bench guests clients mcp-rust check check-format check-lints check-dependencies check-docs wasm host-sim tools own-envoy clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,7 +62,7 @@ help: ## list the targets
 run: $(RUN_READY) wasm host-sim ## start the demo: plane, services for HTTP and gRPC, Envoys with the gate (without Envoy: HOST=sim; flags: ARGS="--help")
 	@exec env HOST_SIM_HOST="$(RUN_HOST)" ENVOY="$(ENVOY_BINARY)" HOOP_FILTER_WASM="$(HOOP_FILTER_WASM)" "$(HOST_SIM)" up $(ARGS)
 
-test: $(ENVOY_READY) $(TOOLS)/grpcio.stamp wasm guests host-sim ## run every test, those on real Envoy too
+test: $(ENVOY_READY) wasm guests clients host-sim ## run every test, those on real Envoy too
 	@echo "==> Running the tests"
 	$(TEST_ENVIRONMENT) $(CARGO) test --workspace --all-features --no-fail-fast
 
@@ -101,6 +101,11 @@ include tests/guests/foreign/rules.mk
 guests: $(TOOLS)/rust.stamp ## build the modules that ask hosts questions: target/guests/
 	@echo "==> Building the guests"
 	cd tests/guests && CARGO_TARGET_DIR="$(GUESTS_TARGET)" $(CARGO) build --release --target $(WASM_TARGET) --examples
+
+# Those of MCP have their rules beside them.
+include tests/clients/rules.mk
+
+clients: $(TOOLS)/grpcio.stamp ## fetch and build the clients of other makers that the tests speak through
 
 host-sim: $(TOOLS)/rust.stamp ## build the command line: target/debug/host-sim
 	@echo "==> Building host-sim"
