@@ -3,7 +3,7 @@
 use hoop_tests::client::h2::H2Request;
 use hoop_tests::host::Host;
 use hoop_tests::lying_plane::{Kind, Reply};
-use hoop_tests::mcp_wire::{
+use hoop_tests::mcp::wire::{
     self, BOTH, JSON, begin, complaint, messages, post, told, tool_call, until_waiting, wait_call,
 };
 use hoop_tests::numbered;
@@ -63,7 +63,7 @@ async fn a_wait_without_progress_is_one_answer_once_somebody_decides(host: Host)
     assert_eq!(told["timed_out"], false);
     assert!(told["decided_at"].is_string());
     let again = post(&scene, &wait_call(&id, 60, None)).await;
-    let again = mcp_wire::told(&messages(&again)[0]);
+    let again = wire::told(&messages(&again)[0]);
     assert_eq!(
         (&again["timed_out"], &again["waited_seconds"]),
         (&json!(false), &json!(0))
@@ -170,8 +170,8 @@ async fn a_connection_goes_on_after_a_wait_with_progress(host: Host) {
     let id = scene.plane().file(b"POST /payments/1").await;
     scene.plane().reject(&id, "no").await;
     let mut connection = scene.connect().await;
-    let wait = mcp_wire::request(&scene, &wait_call(&id, 60, Some(json!(1))));
-    let list = mcp_wire::request(&scene, r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#);
+    let wait = wire::request(&scene, &wait_call(&id, 60, Some(json!(1))));
+    let list = wire::request(&scene, r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#);
     for _ in 0..5 {
         let answer = connection.send(&wait).await;
         assert_eq!(told(&messages(&answer)[0])["status"], "REJECTED");

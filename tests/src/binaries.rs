@@ -40,6 +40,32 @@ pub fn python() -> PathBuf {
     existing("GRPCIO_PYTHON", workspace().join(".tools/venv/bin/python"))
 }
 
+/// A Node.js: `NODE`, else the one that the Makefile finds or installs.
+pub fn node() -> PathBuf {
+    existing("NODE", workspace().join(".tools/node"))
+}
+
+/// The folder with both majors of the MCP SDK for Python, `1` and `2`: `MCP_PYTHON`, else where the Makefile installs them.
+pub fn mcp_python() -> PathBuf {
+    existing_folder("MCP_PYTHON", workspace().join(".tools/mcp-python"))
+}
+
+/// The packages of npm that the MCP cases need: `MCP_NODE_MODULES`, else where the Makefile installs them.
+pub fn mcp_node_modules() -> PathBuf {
+    existing_folder(
+        "MCP_NODE_MODULES",
+        workspace().join(".tools/mcp-node/node_modules"),
+    )
+}
+
+/// The MCP client in Rust: `MCP_RUST`, else cargo's debug build.
+pub fn mcp_rust() -> PathBuf {
+    existing(
+        "MCP_RUST",
+        workspace().join("target/mcp-rust/debug/mcp-rust"),
+    )
+}
+
 /// The root of the checkout.
 pub fn workspace() -> PathBuf {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -50,8 +76,20 @@ fn existing(variable: &str, default: PathBuf) -> PathBuf {
     let path = std::env::var_os(variable).map_or(default, PathBuf::from);
     assert!(
         path.is_file(),
-        "{variable}: no file {}\nhint: run `make test`, which builds and installs what the cases need",
+        "{variable}: no file {}\n{HINT}",
         path.display()
     );
     path
 }
+
+fn existing_folder(variable: &str, default: PathBuf) -> PathBuf {
+    let path = std::env::var_os(variable).map_or(default, PathBuf::from);
+    assert!(
+        path.is_dir(),
+        "{variable}: no folder {}\n{HINT}",
+        path.display()
+    );
+    path
+}
+
+const HINT: &str = "hint: run `make test`, which builds and installs what the cases need";

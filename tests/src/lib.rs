@@ -6,7 +6,7 @@
 //!   body.
 //! * [`upstream`] ([`ledger`] for gRPC), [`lying_plane`] ([`numbered`] scripts it for many) and [`real_plane`] are the other parties, [`host`] the process
 //!   between them, [`faulty_module`] a gate that crashes in it.
-//! * [`mcp_wire`] writes and reads the messages of the approval tools.
+//! * [`mcp`] starts clients of other makers that speak MCP to the approval tools, and writes and reads such messages itself.
 //! * [`answer`] says what an answer of the gate has to look like.
 //!
 //! The filter is known here only as the file `hoop_filter.wasm`, the plane only as the command `host-sim`: no case reaches into
@@ -23,7 +23,7 @@ pub mod host;
 pub mod http1;
 pub mod ledger;
 pub mod lying_plane;
-pub mod mcp_wire;
+pub mod mcp;
 pub mod numbered;
 pub mod policy;
 pub mod real_plane;
