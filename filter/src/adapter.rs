@@ -3,6 +3,7 @@
 //! It goes round the SDK's traits where they panic on what a client can send: whole header maps are read as bytes, and
 //! every hostcall that can fail becomes a refusal of its one stream.
 
+mod cancellations;
 mod heartbeat;
 mod hostcalls;
 mod root;

@@ -18,6 +18,16 @@ pub enum Effect {
     Answer(Answer),
     /// Send a call to the Control Plane, and report its outcome as one [`crate::event::Event::PlaneAnswered`].
     CallPlane(PlaneCall),
+    /// End the waits that this names with what is known of their approvals: their client has given up.
+    Cancel {
+        /// The name.
+        wait: WaitName,
+    },
+    /// From now on the wait of this stream goes by this name.
+    Cancellable {
+        /// The name.
+        wait: WaitName,
+    },
     /// Add one to a counter.
     Count(Counter),
     /// Let the head of the upstream's answer go on, which was kept back.
@@ -64,6 +74,9 @@ pub enum Effect {
         settles_later: bool,
     },
 }
+
+/// What a client knows of a wait of its own: where it calls from, and the id of its request. Two waits may have one name.
+pub type WaitName = u64;
 
 /// What an access log can print of a decision. Each field is safe to print.
 #[derive(Clone, Debug, PartialEq, Eq)]

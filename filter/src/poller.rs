@@ -185,6 +185,15 @@ impl Poller {
         self.watchers.insert(watcher, id);
     }
 
+    /// Ends the time of a watch.
+    pub fn hurry(&mut self, watcher: Watcher, now: u64) {
+        let id = self.watchers.get(&watcher);
+        let watch = id.and_then(|id| self.approvals.get_mut(id));
+        if let Some(deadline) = watch.and_then(|watch| watch.deadlines.get_mut(&watcher)) {
+            *deadline = (*deadline).min(now);
+        }
+    }
+
     /// Ends a watch whose watcher has gone.
     pub fn unwatch(&mut self, watcher: Watcher) {
         let Some(id) = self.watchers.remove(&watcher) else {

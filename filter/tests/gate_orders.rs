@@ -218,6 +218,8 @@ impl World {
                     orders.extend(poller::settle(plane, &id, &pending, settlement));
                 }
                 Effect::AnswerEnd(_)
+                | Effect::Cancel { .. }
+                | Effect::Cancellable { .. }
                 | Effect::AnswerHead(_)
                 | Effect::AnswerPiece(_)
                 | Effect::ForwardAnswer

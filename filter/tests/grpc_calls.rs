@@ -113,6 +113,8 @@ impl Call {
                     self.refused = true;
                 }
                 Effect::AnswerEnd(_)
+                | Effect::Cancel { .. }
+                | Effect::Cancellable { .. }
                 | Effect::AnswerHead(_)
                 | Effect::AnswerPiece(_)
                 | Effect::ForwardAnswer

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 on_both_hosts! {
     a_client_that_leaves_ends_its_wait,
+    a_notice_that_gives_a_wait_up_ends_it_whichever_worker_gets_it,
     a_connection_goes_on_after_a_wait_with_progress,
     a_plane_that_fails_ends_the_waits_without_a_word_about_it,
     a_wait_that_nobody_decides_says_so_in_its_time,
@@ -193,6 +194,39 @@ async fn a_client_that_leaves_ends_its_wait(host: Host) {
 
     until_waiting(&scene, 0).await;
     scene.idle().await;
+    scene.finish(0).await;
+}
+
+async fn a_notice_that_gives_a_wait_up_ends_it_whichever_worker_gets_it(host: Host) {
+    let id = numbered::id(1);
+    let scene = Scene::lying(host).serving_tools().workers(2).start().await;
+    stands(&scene, &id, "PENDING");
+    let notice = |request: Value| {
+        let params = json!({"requestId": request, "reason": "no longer needed"});
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}).to_string()
+    };
+    // Which worker takes a connection is the host's choice.
+    for token in [None, Some(json!("t"))] {
+        let call = wait_call(&id, 300, token);
+        let mut waiting = Vec::new();
+        for _ in 0..6 {
+            waiting.push(begin(&scene, &call).await);
+        }
+        until_waiting(&scene, 6).await;
+        for other in [json!(2), json!("1")] {
+            assert_eq!(post(&scene, &notice(other)).await.status, 202);
+        }
+        until_waiting(&scene, 6).await;
+
+        assert_eq!(post(&scene, &notice(json!(1))).await.status, 202);
+
+        for mut connection in waiting {
+            let answer = connection.answer("a wait").await;
+            let all = messages(&answer);
+            assert_eq!(told(all.last().expect("a result"))["timed_out"], true);
+        }
+        until_waiting(&scene, 0).await;
+    }
     scene.finish(0).await;
 }
 

@@ -342,6 +342,25 @@ pub(super) fn take_lease(key: &str, length: u64) -> bool {
     hostcalls::set_shared_data(key, Some(&now.to_le_bytes()), cas).is_ok()
 }
 
+/// Numbers in the data that the VMs of a process share, and the version that a change of them has to name.
+pub(super) fn shared_numbers(key: &str) -> (Vec<u64>, Option<u32>) {
+    let (bytes, version) = hostcalls::get_shared_data(key).unwrap_or((None, None));
+    let bytes = bytes.unwrap_or_default();
+    let numbers = bytes
+        .chunks_exact(8)
+        .filter_map(|chunk| chunk.try_into().ok());
+    (numbers.map(u64::from_le_bytes).collect(), version)
+}
+
+/// Writes them; `false` where somebody else has changed them meanwhile.
+pub(super) fn share_numbers(key: &str, numbers: &[u64], version: Option<u32>) -> bool {
+    let bytes: Vec<u8> = numbers
+        .iter()
+        .flat_map(|number| number.to_le_bytes())
+        .collect();
+    hostcalls::set_shared_data(key, Some(&bytes), version).is_ok()
+}
+
 #[expect(
     clippy::disallowed_methods,
     reason = "the adapter is where the clock is read"

@@ -8,12 +8,13 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use super::cancellations::Cancellations;
 use super::heartbeat::Heartbeat;
 use super::hostcalls::{self, Metrics};
 use crate::approval_request;
 use crate::config::McpConfig;
 use crate::control_plane::{ControlPlane, PlaneAnswer, PlaneCall, PlaneFault};
-use crate::effect::Effect;
+use crate::effect::{Effect, WaitName};
 use crate::event::{Event, News, Pace};
 use crate::limits;
 use crate::listener::Listener;
@@ -39,6 +40,9 @@ pub(super) struct Vm {
     armed: Cell<Option<u64>>,
     /// What is to take the place of the piece of an answer that is passing.
     piece: RefCell<Option<Piece>>,
+    /// The names of waits, where they may be given up by a notice of their client.
+    cancellable: RefCell<Table<Watcher, WaitName>>,
+    cancellations: Cancellations,
     /// Answers that are held back at their end.
     ending: RefCell<VecDeque<Watcher>>,
     /// What the gauge was told.
@@ -88,6 +92,8 @@ impl Vm {
             tidings: RefCell::default(),
             armed: Cell::new(None),
             piece: RefCell::default(),
+            cancellable: RefCell::default(),
+            cancellations: Cancellations::new(),
             ending: RefCell::default(),
             shown_as_held: Cell::new(0),
         }
@@ -103,6 +109,7 @@ impl Vm {
     /// A stream that has ended.
     pub fn forget(&self, id: Watcher) {
         self.streams.borrow_mut().remove(&id);
+        self.cancellable.borrow_mut().remove(&id);
         self.poller.borrow_mut().unwatch(id);
         self.show_held();
     }
@@ -119,6 +126,11 @@ impl Vm {
     /// The root context is active: do what is due, send what waits, and ask for the next tick.
     pub fn tick(&self) {
         let now = hostcalls::now_ms();
+        if !self.cancellable.borrow().is_empty() {
+            for name in self.cancellations.news() {
+                self.cancel(name, now);
+            }
+        }
         if let Some(plane) = &self.listener.control_plane {
             let orders = self.poller.borrow_mut().tick(plane, now);
             self.obey(orders);
@@ -258,6 +270,13 @@ impl Vm {
                     let errand = Errand::Stream(id);
                     self.outbox.borrow_mut().push_back((errand, call));
                 }
+                Effect::Cancel { wait } => {
+                    self.cancellations.tell(wait);
+                    self.cancel(wait, hostcalls::now_ms());
+                }
+                Effect::Cancellable { wait } => {
+                    self.cancellable.borrow_mut().insert(id, wait);
+                }
                 Effect::Count(counter) => self.metrics.increment(counter),
                 Effect::Forward(_) | Effect::ForwardMessages(_) => hostcalls::resume_request(),
                 Effect::ForwardPaced { bytes } => hostcalls::choose_paced_route(bytes),
@@ -286,6 +305,14 @@ impl Vm {
                 }
             }
         }
+    }
+
+    fn cancel(&self, name: WaitName, now: u64) {
+        let cancellable = self.cancellable.borrow();
+        for (id, _) in cancellable.iter().filter(|(_, named)| **named == name) {
+            self.poller.borrow_mut().hurry(*id, now);
+        }
+        self.arm(now);
     }
 
     fn pass(&self, bytes: Vec<u8>, is_last: bool) {

@@ -2,6 +2,7 @@
 //! nothing. Source: contract 5, design 8.
 
 mod answers;
+mod cancel;
 mod exchange;
 mod methods;
 mod tools;
@@ -15,11 +16,11 @@ use crate::control_plane::{
 };
 use crate::effect::{Effect, Note};
 use crate::event::Event;
-use crate::identity::{Correlation, Headers, Surroundings};
+use crate::identity::{Correlation, Headers, Peer, Surroundings};
 use crate::listener::Listener;
-use crate::mcp::headers;
 use crate::mcp::json_rpc::{self, INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, RpcError};
 use crate::mcp::origin::{self, Foreign};
+use crate::mcp::{Era, headers};
 use crate::metrics::{Counter, PlaneFailure};
 use crate::request::RequestHead;
 use crate::request::path::PathReading;
@@ -51,6 +52,7 @@ struct Collecting {
     headers: Headers,
     body: Vec<u8>,
     most: usize,
+    peer: Peer,
     /// Whether the route can send an answer piece by piece.
     is_paced: bool,
 }
@@ -77,6 +79,7 @@ pub fn open(
         headers,
         body: Vec::new(),
         most: listener.max_body_bytes,
+        peer: surroundings.peer(),
         is_paced,
     };
     if end_of_stream {
@@ -336,6 +339,12 @@ impl Collecting {
         let reader = Reader::of(&self.headers);
         let call = match methods::read(&self.headers, &self.body, reader) {
             Asked::Answered(answer) => return (None, answered(answer)),
+            Asked::Cancelled(id) => {
+                let wait = cancel::name(&self.peer, &id);
+                let mut effects = vec![Effect::Cancel { wait }];
+                effects.extend(answered(exchange::accepted()));
+                return (None, effects);
+            }
             Asked::Tool(call) => *call,
         };
         let progress = self.progress(listener, &call);
@@ -363,6 +372,10 @@ impl Collecting {
             }
             Tool::Wait { id, seconds } => {
                 let plane_call = plane.read(&id, &correlation);
+                if exchange.era == Era::Legacy {
+                    let wait = cancel::name(&self.peer, &exchange.id);
+                    effects.push(Effect::Cancellable { wait });
+                }
                 let wait = Wait::new(exchange, family, id, seconds, progress);
                 if wait.is_paced() {
                     let bytes = wait.filler(listener, plane_call.timeout_ms);

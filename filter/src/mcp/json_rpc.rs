@@ -10,8 +10,9 @@ use crate::json::{self, Members};
 pub struct Id(String);
 
 impl Id {
-    /// A text or a number; nothing else is an id.
-    fn parse(token: &str) -> Option<Self> {
+    /// Takes a text or a number, as JSON; nothing else is an id.
+    #[must_use]
+    pub fn parse(token: &str) -> Option<Self> {
         token
             .starts_with(['"', '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'])
             .then(|| Self(token.to_owned()))

@@ -9,7 +9,7 @@ use crate::identity::Headers;
 use crate::json::Members;
 use crate::mcp::headers::{Sent, sent};
 use crate::mcp::json_rpc::{
-    self, Call, Frame, HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND,
+    self, Call, Frame, HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, Id, METHOD_NOT_FOUND,
     RpcError, UNSUPPORTED_VERSION, clipped, value_of,
 };
 use crate::mcp::{Era, LEGACY, MODERN};
@@ -19,6 +19,8 @@ use crate::mcp::{Era, LEGACY, MODERN};
 pub(super) enum Asked {
     /// It needs nobody else.
     Answered(Answer),
+    /// Its client has given up the request with this id.
+    Cancelled(Id),
     /// A tool is called, and the Control Plane is to be asked.
     Tool(Box<ToolCall>),
 }
@@ -44,7 +46,13 @@ pub(super) fn read(headers: &Headers, body: &[u8], reader: Reader) -> Asked {
     };
     let (id, call) = match frame {
         Frame::Request { id, call } => (id, call),
-        Frame::Notification(call) => return Asked::Answered(notified(headers, &call)),
+        Frame::Notification(call) => {
+            return match (cancelled(&call), notified(headers, &call)) {
+                (Some(id), Ok(())) => Asked::Cancelled(id),
+                (None, Ok(())) => Asked::Answered(exchange::accepted()),
+                (_, Err(answer)) => Asked::Answered(answer),
+            };
+        }
         Frame::Response => return Asked::Answered(responded(headers)),
     };
     let ruled = era(headers, &call);
@@ -141,22 +149,29 @@ fn progress_token(call: &Call<'_>) -> Option<String> {
     fits.then(|| token.to_owned())
 }
 
-/// A notification changes nothing here, as nothing is kept.
-fn notified(headers: &Headers, call: &Call<'_>) -> Answer {
-    match (
-        sent(headers, VERSION_HEADER),
-        check_mirrors(headers, call, false),
-    ) {
-        (Sent::Text(version), _) if !is_known(&version) => {
-            without_id(&unsupported_header(&version))
-        }
-        (Sent::Unreadable, _) => without_id(&RpcError::new(
-            HEADER_MISMATCH,
-            "MCP-Protocol-Version must stand there once",
-        )),
-        (_, Err(error)) => without_id(&error),
-        (Sent::Absent | Sent::Text(_), Ok(())) => exchange::accepted(),
+/// The request that a notification gives up.
+fn cancelled(call: &Call<'_>) -> Option<Id> {
+    let id = call.params.as_ref()?.get("requestId")?;
+    let gives_up = call.method == "notifications/cancelled";
+    Id::parse(id).filter(|_| gives_up)
+}
+
+/// Any other notification changes nothing here, as nothing is kept.
+fn notified(headers: &Headers, call: &Call<'_>) -> Result<(), Answer> {
+    let refuse = |error: &RpcError| Err(without_id(error));
+    match sent(headers, VERSION_HEADER) {
+        Sent::Text(version) if !is_known(&version) => return refuse(&unsupported_header(&version)),
+        Sent::Unreadable => return refuse(&repeated_version()),
+        Sent::Absent | Sent::Text(_) => {}
     }
+    check_mirrors(headers, call, false).or_else(|error| refuse(&error))
+}
+
+fn repeated_version() -> RpcError {
+    RpcError::new(
+        HEADER_MISMATCH,
+        "MCP-Protocol-Version must stand there once, as a plain text",
+    )
 }
 
 /// Nobody was asked anything, so a response answers nothing. The later era does not have them at all.
@@ -190,10 +205,7 @@ fn era(headers: &Headers, call: &Call<'_>) -> Result<Era, RpcError> {
         Sent::Absent => None,
         Sent::Text(version) => Some(version),
         Sent::Unreadable => {
-            return Err(RpcError::new(
-                HEADER_MISMATCH,
-                "MCP-Protocol-Version must stand there once, as a plain text",
-            ));
+            return Err(repeated_version());
         }
     };
     let meta = call.params.as_ref().and_then(|params| params.get("_meta"));
