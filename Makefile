@@ -66,9 +66,10 @@ test: $(ENVOY_READY) wasm guests clients host-sim ## run every test, those on re
 	@echo "==> Running the tests"
 	$(TEST_ENVIRONMENT) $(CARGO) test --workspace --all-features --no-fail-fast
 
-bench: $(ENVOY_READY) wasm host-sim ## print what things cost: the simulator's streams per second, a thousand calls held on Envoy
+bench: $(ENVOY_READY) wasm host-sim ## print what things cost: the simulator's streams per second, a thousand calls held on Envoy, a thousand waits by a tool
 	$(TEST_ENVIRONMENT) $(CARGO) bench --workspace --all-features --profile dev --bench simulator
 	$(TEST_ENVIRONMENT) $(CARGO) bench --workspace --all-features --profile dev --bench held
+	$(TEST_ENVIRONMENT) $(CARGO) bench --workspace --all-features --profile dev --bench waits
 
 check: check-format check-lints check-docs check-dependencies ## formatting, lints, docs, licences and advisories
 

@@ -145,8 +145,8 @@ pub const GRPC_DEPTH: usize = 100;
 /// Most members of an object of JSON-RPC that is looked at: the protocol knows a dozen, and each is compared with the others.
 pub const JSON_MEMBERS: usize = 64;
 
-/// How many waits of a VM are answered with live progress at a time when the configuration names no bound: Envoy keeps a KiB for each
-/// second that one of them may last.
+/// How many waits of a minute are answered by a VM with live progress at a time when the configuration names no bound: Envoy 1.40 keeps two
+/// to three KiB for each second that one of them may last, so that a longer one counts as several.
 pub const DEFAULT_MCP_STREAMS: usize = 1_000;
 
 /// Highest `mcp.max_streams`.

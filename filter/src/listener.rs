@@ -96,31 +96,37 @@ impl Drop for KeptShare {
     }
 }
 
-/// How many answers of a VM may be sent piece by piece at a time.
+/// How many answers of a VM may be sent piece by piece at a time. The host keeps memory by their length, so a long one counts as several.
 #[derive(Clone, Debug, Default)]
 pub struct StreamSlots(Rc<Cell<usize>>);
 
-/// One of them, given back with the answer.
+/// Some of them, given back with the answer.
 #[derive(Debug)]
-pub struct StreamSlot(StreamSlots);
+pub struct StreamSlot {
+    all: StreamSlots,
+    own: usize,
+}
 
 impl StreamSlots {
     fn new(most: usize) -> Self {
         Self(Rc::new(Cell::new(most)))
     }
 
-    /// Takes one; `None` where all are taken.
+    /// Takes so many; `None` where fewer are left.
     #[must_use]
-    pub fn take(&self) -> Option<StreamSlot> {
-        self.0.set(self.0.get().checked_sub(1)?);
-        Some(StreamSlot(self.clone()))
+    pub fn take(&self, own: usize) -> Option<StreamSlot> {
+        self.0.set(self.0.get().checked_sub(own)?);
+        Some(StreamSlot {
+            all: self.clone(),
+            own,
+        })
     }
 }
 
 impl Drop for StreamSlot {
     fn drop(&mut self) {
-        let StreamSlot(slots) = self;
-        slots.0.set(slots.0.get().saturating_add(1));
+        let left = &self.all.0;
+        left.set(left.get().saturating_add(self.own));
     }
 }
 

@@ -145,6 +145,14 @@ impl Connection {
         final_answer(&mut self.reader, &self.answers, request).await
     }
 
+    /// Reads the answer to `request` however long it takes, for what is measured.
+    pub async fn late_answer(&mut self, request: &str) -> Answer {
+        let message = self.reader.message(Body::AsResponse).await;
+        let answer = Answer::from(message.expect("an answer"));
+        self.answers.note(request, &answer);
+        answer
+    }
+
     /// Sends `request` whole and reads its answer, which may come before the last byte is written.
     pub async fn send(&mut self, request: &[u8]) -> Answer {
         let name = describe(request);

@@ -150,9 +150,21 @@ impl Proxy {
 
     /// How many requests are between client and upstream.
     pub async fn active_requests(&self) -> u64 {
-        let active = "http.billing_api.downstream_rq_active";
-        let upstream = "cluster.billing_upstream.upstream_rq_active";
-        self.stat(active).await + self.stat(upstream).await
+        let gauges = [
+            "http.billing_api.downstream_rq_active",
+            "http.mcp.downstream_rq_active",
+            "cluster.billing_upstream.upstream_rq_active",
+        ];
+        let mut active = 0;
+        for gauge in gauges {
+            active += self.stat(gauge).await;
+        }
+        active
+    }
+
+    /// The process, for what the system knows of it.
+    pub fn process_id(&self) -> Option<u32> {
+        self.process.as_ref().map(EnvoyProcess::id)
     }
 
     /// What the admin interface answers under `target`.

@@ -286,7 +286,7 @@ static MCP: ObjectSpec = ObjectSpec {
                 lowest: 0,
                 highest: limits::HIGHEST_MCP_STREAMS,
             },
-            "How many waits of one worker are answered with live progress at a time; any more get one answer at their end. 1000 by default.",
+            "How many waits of 60 seconds one worker answers with live progress at a time, a longer one counts as several; any more get one answer at their end. 1000 by default.",
         ),
         key(
             "advertise",

@@ -28,7 +28,7 @@ pub struct McpEndpoint {
     pub path: String,
     /// Names by which it may be called, without port; empty takes any.
     pub hosts: Vec<String>,
-    /// How many waits of a worker are answered with progress at a time; any more get one answer at their end.
+    /// How many waits of a minute are answered by a worker with progress at a time; any more get one answer at their end.
     pub max_streams: usize,
 }
 

@@ -17,6 +17,7 @@ use crate::control_plane::{
 use crate::effect::{Effect, Note};
 use crate::event::Event;
 use crate::identity::{Correlation, Headers, Peer, Surroundings};
+use crate::limits;
 use crate::listener::Listener;
 use crate::mcp::json_rpc::{self, INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, RpcError};
 use crate::mcp::origin::{self, Foreign};
@@ -316,15 +317,16 @@ impl Collecting {
 
     /// How a wait is told of its progress; `None` for one answer at its end.
     fn progress(&self, listener: &Listener, call: &ToolCall) -> Option<Progress> {
-        let is_wait = matches!(call.tool, Tool::Wait { .. });
-        if !is_wait || !self.is_paced || !call.exchange.reader.takes_events {
+        let Tool::Wait { seconds, .. } = call.tool else {
+            return None;
+        };
+        if !self.is_paced || !call.exchange.reader.takes_events {
             return None;
         }
         let token = call.progress_token.clone()?;
-        Some(Progress {
-            slot: listener.streams.take()?,
-            token,
-        })
+        let minutes = seconds.div_ceil(limits::DEFAULT_WAIT_SECONDS);
+        let slot = listener.streams.take(usize::try_from(minutes).ok()?)?;
+        Some(Progress { slot, token })
     }
 
     /// The body is whole.
