@@ -1,5 +1,7 @@
 //! The poller against a clock that the test moves and answers that the test writes.
 
+mod reading;
+
 use super::*;
 use crate::approval::SpendOn;
 use crate::config::ControlPlaneConfig;
