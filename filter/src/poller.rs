@@ -19,7 +19,7 @@ use crate::control_plane::{
 use crate::event::News;
 use crate::identity::Correlation;
 use crate::limits;
-use crate::metrics::Counter;
+use crate::metrics::{Counter, PlaneFailure};
 use crate::table::Table;
 use approval_watch::ApprovalWatch;
 use settlements::Settlements;
@@ -556,8 +556,12 @@ fn counted(mut orders: Vec<Order>) -> Vec<Order> {
 
 /// Counters and log line of a call that failed.
 fn failed(fault: &PlaneFault, what: &str) -> Vec<Order> {
-    let line = format!("poll={what}_failed control_plane={:?}", fault.to_string());
-    let mut orders: Vec<Order> = Counter::of_failure(fault.kind())
+    failed_as(fault.kind(), &fault.to_string(), what)
+}
+
+fn failed_as(kind: PlaneFailure, fault: &str, what: &str) -> Vec<Order> {
+    let line = format!("poll={what}_failed control_plane={fault:?}");
+    let mut orders: Vec<Order> = Counter::of_failure(kind)
         .into_iter()
         .map(Order::Count)
         .collect();

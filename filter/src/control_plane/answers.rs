@@ -386,6 +386,18 @@ pub enum ReadFault {
     Unwritable,
 }
 
+impl ReadFault {
+    /// What kind of failure it is. That there is no such approval is none.
+    #[must_use]
+    pub const fn kind(&self) -> Option<PlaneFailure> {
+        match self {
+            Self::Plane(fault) => Some(fault.kind()),
+            Self::PlaneTooOld | Self::Unwritable => Some(PlaneFailure::BadAnswer),
+            Self::Unknown => None,
+        }
+    }
+}
+
 /// Reads the answer to a read of one approval (contract 1.6).
 ///
 /// # Errors

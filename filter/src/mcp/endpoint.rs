@@ -450,10 +450,8 @@ fn list_read(
 
 /// Counters and log line of a read that failed. That there is no such approval is no failure.
 fn not_read(listener: &Listener, fault: &ReadFault) -> Vec<Effect> {
-    let kind = match fault {
-        ReadFault::Unknown => return Vec::new(),
-        ReadFault::Plane(fault) => fault.kind(),
-        ReadFault::PlaneTooOld | ReadFault::Unwritable => PlaneFailure::BadAnswer,
+    let Some(kind) = fault.kind() else {
+        return Vec::new();
     };
     failed(listener, "read", &fault.to_string(), kind)
 }

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use super::{Order, Poller, Watcher, failed};
+use super::{Order, Poller, Watcher, failed_as};
 use crate::approval::{ApprovalId, Next};
 use crate::control_plane::{ApprovalView, PlaneAnswer, PlaneFault, ReadFault, read_approval};
 use crate::event::News;
@@ -49,11 +49,13 @@ impl Poller {
         let read = read
             .and_then(|answer| read_approval(&answer, id))
             .map(Rc::new);
+        // Here, once, and not for each that waits.
         let mut orders = match &read {
-            Err(ReadFault::Plane(fault)) => failed(fault, "read"),
-            Ok(_) | Err(ReadFault::PlaneTooOld | ReadFault::Unknown | ReadFault::Unwritable) => {
-                Vec::new()
-            }
+            Err(fault) => fault
+                .kind()
+                .map(|kind| failed_as(kind, &fault.to_string(), "read"))
+                .unwrap_or_default(),
+            Ok(_) => Vec::new(),
         };
         let over_at = match &read {
             Ok(view) if view.status.next() == Next::Wait => {

@@ -112,10 +112,18 @@ impl Wait {
                         budget_ms: self.budget_ms,
                         settles_later: false,
                     }],
-                    read => self.end(listener, &read.map(Rc::new), self.budget_ms),
+                    read => {
+                        let mut effects = match &read {
+                            Ok(_) => Vec::new(),
+                            Err(fault) => not_read(listener, fault),
+                        };
+                        effects.extend(self.end(&read.map(Rc::new), self.budget_ms));
+                        effects
+                    }
                 }
             }
-            Event::Watched(News::Read { read, left_ms }) => self.end(listener, &read, left_ms),
+            // What failed the poller has counted, for all that wait.
+            Event::Watched(News::Read { read, left_ms }) => self.end(&read, left_ms),
             Event::Watched(News::NotChecked) => {
                 let result = answers::not_reported(&self.id);
                 self.finish(&result)
@@ -140,14 +148,8 @@ impl Wait {
         }
     }
 
-    fn end(
-        &mut self,
-        listener: &Listener,
-        read: &Result<Rc<ApprovalView>, ReadFault>,
-        left_ms: u64,
-    ) -> Vec<Effect> {
+    fn end(&mut self, read: &Result<Rc<ApprovalView>, ReadFault>, left_ms: u64) -> Vec<Effect> {
         let waited_ms = self.budget_ms.saturating_sub(left_ms);
-        let mut effects = Vec::new();
         let result = match read {
             Ok(view) => {
                 let seconds = waited_ms.saturating_add(500).checked_div(1_000);
@@ -157,13 +159,9 @@ impl Wait {
                 };
                 answers::approval(view, self.family, Some(waited))
             }
-            Err(fault) => {
-                effects.extend(not_read(listener, fault));
-                answers::not_read(fault, &self.id)
-            }
+            Err(fault) => answers::not_read(fault, &self.id),
         };
-        effects.extend(self.finish(&result));
-        effects
+        self.finish(&result)
     }
 
     /// Answers at once, or keeps the answer for the next piece.

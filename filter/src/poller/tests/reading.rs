@@ -262,6 +262,36 @@ fn a_list_that_fails_ends_all_waits() {
 }
 
 #[test]
+fn a_read_that_fails_ends_the_waits_for_its_approval_and_is_counted_once() {
+    let table = [
+        (Err(PlaneFault::NoAnswer), 1),
+        (said("500", "{}"), 1),
+        (said("200", &view(B, "PENDING")), 1),
+        (said("200", &view(A, "PENDING").replace("2026", "12026")), 1),
+        (said("404", "404 page not found"), 1),
+        (said("404", r#"{"message":"review not found"}"#), 0),
+    ];
+    for (fault, failures) in table {
+        let mut held = reader(&[(2, A, 2_000), (3, B, BUDGET), (4, A, BUDGET)]);
+        pass(&mut held, 2_000);
+
+        let orders = held.answer(Errand::Read(id(A)), fault.clone());
+
+        let told: Vec<_> = news(&orders)
+            .into_iter()
+            .map(|(watcher, _, left)| (watcher, left))
+            .collect();
+        assert_eq!(told, [(2, 0), (4, 28_000)], "{fault:?}");
+        assert_eq!(
+            counts(&orders, Counter::PlaneFailures),
+            failures,
+            "{fault:?}"
+        );
+        assert_eq!(held.poller.waiting(), 1);
+    }
+}
+
+#[test]
 fn without_a_list_each_approval_is_read_by_itself() {
     for status in ["401", "403", "404"] {
         let mut held = reader(&[(2, A, BUDGET), (3, B, BUDGET), (4, A, BUDGET)]);

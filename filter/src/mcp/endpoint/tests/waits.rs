@@ -134,6 +134,8 @@ fn a_plane_that_fails_in_the_middle_ends_the_wait_as_a_failure() {
             watching(&listener, &plain_wait(60)).handle(&listener, Event::Watched(news));
 
         assert_eq!(Told::of(&effects).failure(), not_reported);
+        // The poller has counted and logged it, once for all that waited.
+        assert_eq!(counts(&effects, Counter::PlaneFailures), 0, "{effects:?}");
     }
 }
 
