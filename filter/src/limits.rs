@@ -161,6 +161,10 @@ pub const WAIT_SECONDS: (u64, u64) = (2, 300);
 /// Time between two notifications of progress, in milliseconds. Source: contract 5.2.
 pub const PROGRESS_INTERVAL_MS: u64 = 2_000;
 
+/// How long ago an approval may have been looked at, in milliseconds, for a wait to end undecided without another look. Source:
+/// contract 5.2, by which a wait looks every two seconds.
+pub const SEEN_OF_LATE_MS: u64 = 2_000;
+
 /// Number of approvals that `approval_list` gives when the call names none. Source: contract 5.2.
 pub const DEFAULT_LISTED: u32 = 20;
 

@@ -7,6 +7,7 @@ use super::{Order, Poller, Watcher, failed_as};
 use crate::approval::{ApprovalId, Next};
 use crate::control_plane::{ApprovalView, PlaneAnswer, PlaneFault, ReadFault, read_approval};
 use crate::event::News;
+use crate::limits;
 
 impl Poller {
     /// Goes through a list that was asked for at `asked_at`.
@@ -73,7 +74,9 @@ impl Poller {
 
     /// Ends the waits whose time is over and whose approval was seen undecided not long ago: they cost no call of their own.
     pub(super) fn end_reads(&mut self, now: u64) -> Vec<Order> {
-        let fresh_from = now.saturating_sub(self.interval_ms.saturating_mul(2));
+        // Where the list is read seldom, what it said is old by now.
+        let of_late = self.interval_ms.saturating_mul(2);
+        let fresh_from = now.saturating_sub(of_late.min(limits::SEEN_OF_LATE_MS));
         let over = self.waited_for().filter_map(|(id, watch)| {
             watch.next_deadline().filter(|deadline| *deadline <= now)?;
             let (asked_at, view) = watch.seen.as_ref()?;

@@ -195,6 +195,24 @@ fn a_wait_that_began_later_does_not_end_with_an_earlier_one() {
     assert_eq!(held.poller.waiting(), 1);
 }
 
+/// Whatever the interval, an approval is looked at within two seconds before a wait is told that nobody has decided.
+#[test]
+fn what_was_seen_long_ago_is_read_again_at_the_end() {
+    let mut held = reader(&[]);
+    held.poller = Poller::new(60_000, Asks::Reads);
+    watch(&mut held, 3, A, 300_000);
+    pass(&mut held, 60_000);
+    list(&mut held, None, &[(A, "PENDING")]);
+    watch(&mut held, 2, A, 50_000);
+
+    let orders = pass(&mut held, 50_000);
+
+    assert_eq!(
+        (news(&orders), errands_of(&orders)),
+        (Vec::new(), vec![Errand::Read(id(A))])
+    );
+}
+
 #[test]
 fn what_the_list_does_not_show_is_read_one_in_turn() {
     let mut held = reader(&[(2, A, 100_000), (3, B, 100_000), (4, C, 100_000)]);
