@@ -335,7 +335,14 @@ impl Poller {
                 self.list = List::Missing {
                     retry_at: now.saturating_add(limits::LIST_RETRY_MS),
                 };
-                let line = "poll=claims why=\"the control plane does not list approvals for this sidecar; each held call claims its own\"";
+                let line = match self.asks {
+                    Asks::Claims => {
+                        "poll=claims why=\"the control plane does not list approvals for this sidecar; each held call claims its own\""
+                    }
+                    Asks::Reads => {
+                        "poll=reads why=\"the control plane does not list approvals for this sidecar; each one that is waited for is read by itself\""
+                    }
+                };
                 vec![Order::Log(log::Level::Warn, line.to_owned())]
             }
             Err(ListFault::Plane(fault)) => {

@@ -316,6 +316,8 @@ fn without_a_list_each_approval_is_read_by_itself() {
         pass(&mut held, 1_000);
         let orders = held.answer(LIST, said(status, r#"{"message":"no"}"#));
         assert_eq!(news(&orders), []);
+        let says = |order: &Order| matches!(order, Order::Log(_, line) if line.contains("reads") && !line.contains("claim"));
+        assert!(orders.iter().any(says), "{orders:?}");
 
         for _ in 0..3 {
             let errands = errands_of(&pass(&mut held, 5_000));
