@@ -121,3 +121,6 @@ fn hosts(block: &Map<String, Value>) -> Result<Vec<String>, ConfigError> {
     }
     Ok(hosts)
 }
+
+#[cfg(test)]
+mod tests;
