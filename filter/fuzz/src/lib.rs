@@ -1,18 +1,21 @@
 //! Fuzz bodies: each takes any bytes and panics where a promise of the gate is broken. Plain functions, so that they
 //! always compile and run over the corpus in an ordinary test; `targets/` hands them to libFuzzer.
 
+use std::rc::Rc;
+
 use hoop_filter::approval::ApprovalId;
-use hoop_filter::config::Config;
+use hoop_filter::config::{Config, McpConfig};
 use hoop_filter::control_plane::{
     Filing, PlaneAnswer, read_approval, read_claim, read_filing, read_list,
 };
 use hoop_filter::effect::Effect;
-use hoop_filter::event::Event;
+use hoop_filter::event::{Event, News, Pace};
 use hoop_filter::grpc::{
     Deframer, Descriptors, Encoding, Frame, FrameError, MessageText, json_text, message_text,
 };
-use hoop_filter::identity::NothingKnown;
+use hoop_filter::identity::{Headers, NothingKnown, Peer, Surroundings};
 use hoop_filter::listener::{Listener, Secrets};
+use hoop_filter::mcp::endpoint;
 use hoop_filter::policy::{NoMetadata, Policy, Subject, Verdict};
 use hoop_filter::request::RequestHead;
 use hoop_filter::stream::Stream;
@@ -54,11 +57,7 @@ pub fn config(bytes: &[u8]) {
 ///
 /// When something else released.
 pub fn plane_answer(bytes: &[u8]) {
-    let headers = [
-        (":status", &b"200"[..]),
-        ("content-type", b"application/json"),
-    ];
-    let answer = PlaneAnswer::new(headers.into_iter(), Some(bytes.to_vec()));
+    let answer = json_answer(bytes.to_vec());
     if let Ok(Filing::Released(release)) = read_filing(&answer) {
         let document: serde_json::Value =
             serde_json::from_slice(bytes).expect("a release comes from JSON");
@@ -127,6 +126,162 @@ pub fn request(bytes: &[u8]) {
         "forwarded without the plane"
     );
     assert!(!stream.may_continue(), "went on without the plane");
+}
+
+/// The bytes are the values of `mcp-protocol-version`, `mcp-method`, `mcp-name`, `accept` and `content-type`, and a body, with NUL
+/// between them. The approval tools answer each request once: at once, or after one read of the one approval that the body names
+/// for a reader who takes the last of two keys; a wait asks for it once more and is told in pieces. Each thing that is said is one
+/// message on one line, and nothing is filed, claimed or forwarded.
+///
+/// # Panics
+///
+/// When one of these is broken.
+pub fn mcp_request(bytes: &[u8]) {
+    let mut parts = bytes.splitn(6, |byte| *byte == 0);
+    let [version, method, name, accept, content_type, body] =
+        std::array::from_fn(|_| parts.next().unwrap_or_default());
+    let listener = tools();
+    let McpConfig::Served(served) = &listener.mcp else {
+        panic!("serves no tools");
+    };
+    let names = [
+        ("mcp-protocol-version", version),
+        ("mcp-method", method),
+        ("mcp-name", name),
+        ("accept", accept),
+        ("content-type", content_type),
+    ];
+    let headers = names.into_iter().filter(|(_, value)| !value.is_empty());
+    let around = Sent(
+        headers
+            .map(|(name, value)| (name.to_owned(), value.to_vec()))
+            .collect(),
+    );
+    let head = [
+        (":method", &b"POST"[..]),
+        (":path", b"/mcp"),
+        (":authority", b"127.0.0.1:8765"),
+    ];
+    let head = RequestHead::parse(head.into_iter(), listener.policy.wanted_headers());
+    let head = head.expect("a head");
+    let (mut endpoint, mut effects) = endpoint::open(&listener, served, &head, false, &around);
+    let view = format!(
+        r#"{{"id":"{ASKED}","status":"PROCESSING","listener_name":"l","approval_rule":"r","created_at":"2026-09-29T14:02:11Z"}}"#
+    );
+    let read = || Ok(json_answer(view.clone().into_bytes()));
+    let id = ApprovalId::parse(ASKED.as_bytes()).expect("an id");
+    let seen = read_approval(&json_answer(view.clone().into_bytes()), &id).map(Rc::new);
+    let events = [
+        Event::RequestBody {
+            chunk: body.to_vec(),
+            end_of_stream: true,
+        },
+        Event::PlaneAnswered(read()),
+        Event::Paced(Pace::Piece { now_ms: 1_000 }),
+        Event::Paced(Pace::Piece { now_ms: 4_000 }),
+        Event::Watched(News::Read {
+            read: seen,
+            left_ms: 0,
+        }),
+        Event::Paced(Pace::Piece { now_ms: 5_000 }),
+    ];
+    let mut said = Vec::new();
+    for event in events {
+        let is_answered = effects
+            .iter()
+            .any(|effect| matches!(effect, Effect::Answer(_)));
+        let Some(open) = endpoint.filter(|_| !is_answered) else {
+            break;
+        };
+        let more;
+        (endpoint, more) = open.handle(&listener, event);
+        effects.extend(more);
+    }
+    let mut asked = 0;
+    for effect in &effects {
+        match effect {
+            Effect::Answer(answer) => said.push(one_message(&answer.body)),
+            Effect::AnswerEnd(event) | Effect::AnswerPiece(event) if event.is_empty() => {}
+            Effect::AnswerEnd(event) => said.push(one_message(event)),
+            Effect::AnswerPiece(event) => drop(one_message(event)),
+            Effect::CallPlane(call) => {
+                asked += 1;
+                let path = call.headers.iter().find(|(name, _)| *name == ":path");
+                let path = path.map(|(_, path)| path.as_str()).unwrap_or_default();
+                assert!(call.body.is_none() && is_what_it_asks(body, path), "{path}");
+            }
+            Effect::Count(_)
+            | Effect::ForwardPaced { .. }
+            | Effect::Log { .. }
+            | Effect::Note(_)
+            | Effect::Watch { .. } => {}
+            Effect::AnswerHead(_)
+            | Effect::Forward(_)
+            | Effect::ForwardAnswer
+            | Effect::ForwardMessages(_)
+            | Effect::RemoveRequestTrailers
+            | Effect::Reset
+            | Effect::Settle { .. } => panic!("not for the approval tools: {effect:?}"),
+        }
+    }
+    assert!(asked <= 1 && said.len() == 1, "{asked} {said:?}");
+    let [Some(answer)] = said.as_slice() else {
+        return;
+    };
+    if let Some(id) = answer.get("id") {
+        let sent: serde_json::Value = serde_json::from_slice(body).expect("an id comes from JSON");
+        assert_eq!(Some(id), sent.get("id"), "another id");
+    }
+}
+
+/// The approval that the plane knows of.
+const ASKED: &str = "9f97a1b2-0c3d-4e5f-8a9b-0c1d2e3f4a5b";
+
+/// A message as it is written, alone or as an event; `None` for an answer that says nothing.
+fn one_message(told: &[u8]) -> Option<serde_json::Value> {
+    let text = std::str::from_utf8(told).expect("UTF-8");
+    let event = text.strip_prefix("event: message\ndata: ");
+    let json = event.map_or(text, |data| data.strip_suffix("\n\n").expect("its end"));
+    assert!(!json.contains(['\n', '\r']), "more than one line: {json}");
+    (!json.is_empty()).then(|| serde_json::from_str(json).expect("JSON"))
+}
+
+/// Whether the body, as a reader who takes the last of two keys has it, calls for this read.
+fn is_what_it_asks(body: &[u8], path: &str) -> bool {
+    let body: serde_json::Value = serde_json::from_slice(body).expect("a read comes from JSON");
+    assert_eq!(
+        (&body["jsonrpc"], &body["method"]),
+        (&"2.0".into(), &"tools/call".into())
+    );
+    let params = &body["params"];
+    let tool = params["name"].as_str().expect("a tool");
+    if tool.ends_with("_list") {
+        return path.starts_with("/api/sidecars/reviews?limit=");
+    }
+    let id = params["arguments"]["id"].as_str().expect("an id");
+    path == format!("/api/sidecars/reviews/{}", id.to_ascii_lowercase())
+}
+
+/// Headers on a route that paces answers.
+#[derive(Debug)]
+struct Sent(Headers);
+
+impl Surroundings for Sent {
+    fn headers(&self) -> Headers {
+        self.0.clone()
+    }
+
+    fn peer(&self) -> Peer {
+        Peer::default()
+    }
+
+    fn local_address(&self) -> Option<Vec<u8>> {
+        Some(b"127.0.0.1:8765".to_vec())
+    }
+
+    fn route_metadata(&self, _namespace: &str, _key: &str) -> Option<Vec<u8>> {
+        Some(b"paced".to_vec())
+    }
 }
 
 /// The bytes are a query, a header's value, a `content-type` and a body, with NUL between them. Denied by rules on the query
@@ -268,6 +423,19 @@ fn read_stream(pieces: &[&[u8]], max_message_bytes: usize) -> (Vec<Frame>, Optio
     (frames, deframer.end().err())
 }
 
+fn json_answer(body: Vec<u8>) -> PlaneAnswer {
+    let headers = [
+        (":status", &b"200"[..]),
+        ("content-type", b"application/json"),
+    ];
+    PlaneAnswer::new(headers.into_iter(), Some(body))
+}
+
+fn tools() -> Listener {
+    let text = br#"{"listener_name":"l","control_plane":{"cluster":"c","authority":"a"},"mcp":{"path":"/mcp"}}"#;
+    Listener::new(Config::parse(text).expect("valid"), Secrets::default())
+}
+
 fn dangerous() -> Policy {
     let text = br#"{"listener_name":"l","rules":[
         {"match":{"query":[{"name":"mode","equals":"wipe"}]},"action":"deny"},
@@ -307,6 +475,11 @@ mod tests {
     #[test]
     fn no_answer_of_the_corpus_releases_without_saying_so() {
         over_corpus("plane_answer", super::plane_answer);
+    }
+
+    #[test]
+    fn every_mcp_request_of_the_corpus_is_answered_once() {
+        over_corpus("mcp_request", super::mcp_request);
     }
 
     #[test]
