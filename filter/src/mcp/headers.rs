@@ -136,7 +136,8 @@ mod tests {
 
     #[test]
     fn a_client_takes_what_its_accept_says() {
-        let table: [(&[(&str, &str)], bool, bool); 8] = [
+        type Pairs<'h> = &'h [(&'h str, &'h str)];
+        let table: [(Pairs<'_>, bool, bool); 8] = [
             (&[], true, true),
             (
                 &[("accept", "application/json, text/event-stream")],

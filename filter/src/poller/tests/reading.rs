@@ -21,7 +21,7 @@ fn watch(held: &mut Held, watcher: Watcher, approval: &str, budget_ms: u64) {
 
 /// Lets the time pass, tick by tick; a tick may tell somebody without asking anything.
 fn pass(held: &mut Held, milliseconds: u64) -> Vec<Order> {
-    let until = held.now + milliseconds;
+    let until = held.now.saturating_add(milliseconds);
     let mut orders = Vec::new();
     while let Some(next) = held.poller.next_tick().filter(|next| *next <= until) {
         held.now = held.now.max(next);
