@@ -187,12 +187,16 @@ pub fn mcp_request(bytes: &[u8]) {
     ];
     let mut said = Vec::new();
     for event in events {
-        let is_answered = effects
-            .iter()
-            .any(|effect| matches!(effect, Effect::Answer(_)));
+        let has = |wanted: fn(&Effect) -> bool| effects.iter().any(wanted);
+        let is_answered = has(|effect| matches!(effect, Effect::Answer(_)));
+        let is_watching = has(|effect| matches!(effect, Effect::Watch { .. }));
         let Some(open) = endpoint.filter(|_| !is_answered) else {
             break;
         };
+        if matches!(event, Event::Watched(_)) && !is_watching {
+            endpoint = Some(open);
+            continue;
+        }
         let more;
         (endpoint, more) = open.handle(&listener, event);
         effects.extend(more);
@@ -224,6 +228,8 @@ pub fn mcp_request(bytes: &[u8]) {
             | Effect::Settle { .. } => panic!("not for the approval tools: {effect:?}"),
         }
     }
+    // The end of an answer in pieces is said until it is let go.
+    said.dedup();
     assert!(asked <= 1 && said.len() == 1, "{asked} {said:?}");
     let [Some(answer)] = said.as_slice() else {
         return;
