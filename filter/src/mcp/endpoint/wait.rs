@@ -87,9 +87,10 @@ impl Wait {
         self.paced.is_some()
     }
 
-    /// How much the host is to pace: a KiB for each second, and some for reads that are late.
+    /// How much the host is to pace: a KiB for each second, and some for reads that are late: the first, one in turn that is under
+    /// way when the time is over, and the last.
     pub fn filler(&self, listener: &Listener, plane_timeout_ms: u32) -> usize {
-        let late = u64::from(plane_timeout_ms).saturating_mul(2);
+        let late = u64::from(plane_timeout_ms).saturating_mul(3);
         let late = late.saturating_add(listener.poll_interval_ms.saturating_mul(3));
         let seconds = self.budget_ms.saturating_add(late).checked_div(1_000);
         let seconds = seconds.and_then(|seconds| usize::try_from(seconds).ok());

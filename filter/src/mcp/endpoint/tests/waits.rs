@@ -1,6 +1,7 @@
 //! Waits: answered at their end, or piece by piece.
 
 use super::*;
+use crate::poller::{Asks, Errand, Order, Poller};
 
 /// A wait for an approval that nobody has decided, up to its watch.
 fn watching(listener: &Listener, request: &Request) -> Endpoint {
@@ -230,7 +231,7 @@ fn a_slot_is_given_back_with_its_answer() {
 
 #[test]
 fn the_host_paces_as_much_as_the_wait_can_last() {
-    for (seconds, kibibytes) in [(2, 2 + 20 + 3 + 1), (300, 300 + 20 + 3 + 1)] {
+    for (seconds, kibibytes) in [(2, 2 + 30 + 3 + 1), (300, 300 + 30 + 3 + 1)] {
         let params = json!({"name": "approval_wait", "arguments": {"id": ID, "timeout_seconds": seconds}, "_meta": {"progressToken": 1}});
         let request = Request {
             is_paced: true,
@@ -245,6 +246,72 @@ fn the_host_paces_as_much_as_the_wait_can_last() {
             }),
             "{effects:?}"
         );
+    }
+}
+
+/// A stream that ended without its result would leave some clients waiting for ever.
+#[test]
+fn a_wait_is_over_before_what_the_host_paces_is_however_slow_the_plane_is() {
+    for seconds in [2, 3, 5, 9, 16, 60] {
+        for latency_ms in [1, 400, 2_001, 5_500, 9_000, 9_999] {
+            let listener = listener();
+            let arguments = json!({"id": ID, "timeout_seconds": seconds});
+            let params = json!({"name": "approval_wait", "arguments": arguments, "_meta": {"progressToken": 1}});
+            let request = Request {
+                is_paced: true,
+                ..Request::legacy("tools/call", &params)
+            };
+            let (_, effects) = request.send(&listener);
+            let paced = effects.iter().find_map(|effect| {
+                let Effect::ForwardPaced { bytes } = effect else {
+                    return None;
+                };
+                Some(*bytes / 1_024)
+            });
+
+            let lasted_ms = longest_ms(&listener, seconds * 1_000, latency_ms);
+
+            let paced_ms = u64::try_from(paced.expect("paced") * 1_000).expect("fits");
+            assert!(
+                lasted_ms < paced_ms,
+                "{seconds} s, {latency_ms} ms: {lasted_ms} of {paced_ms}"
+            );
+        }
+    }
+}
+
+/// How long a wait lasts whose approval nobody decides and no list shows.
+fn longest_ms(listener: &Listener, budget_ms: u64, latency_ms: u64) -> u64 {
+    let plane = listener.control_plane.as_ref().expect("a plane");
+    let mut poller = Poller::new(listener.poll_interval_ms, Asks::Reads);
+    // The first read has been answered by then.
+    let mut now = latency_ms;
+    let id = ApprovalId::parse_canonical(ID).expect("an id");
+    poller.watch(1, id, budget_ms, false, now);
+    let mut under_way: Vec<(u64, Errand)> = Vec::new();
+    loop {
+        let answered = under_way.iter().map(|(at, _)| *at).min();
+        let next = [poller.next_tick(), answered].into_iter().flatten().min();
+        now = now.max(next.expect("something is to come"));
+        let mut orders = Vec::new();
+        let (due, later) = under_way.into_iter().partition(|(at, _)| *at <= now);
+        under_way = later;
+        for (_, errand) in due {
+            let answer = match &errand {
+                Errand::Read(_) => reads("PENDING", ""),
+                Errand::List(_) => said("200", "application/json", "[]"),
+                Errand::Claim(_) | Errand::Settle(_) => panic!("a reader claims"),
+            };
+            orders.extend(poller.answered(plane, errand, answer, now));
+        }
+        orders.extend(poller.tick(plane, now));
+        for order in orders {
+            match order {
+                Order::Call(_, errand) => under_way.push((now.saturating_add(latency_ms), errand)),
+                Order::Tell(..) => return now,
+                Order::Count(_) | Order::Log(..) | Order::Nobody(_) => {}
+            }
+        }
     }
 }
 
