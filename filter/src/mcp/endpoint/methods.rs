@@ -49,8 +49,7 @@ pub(super) fn read(headers: &Headers, body: &[u8], reader: Reader) -> Asked {
         Frame::Notification(call) => {
             return match (cancelled(&call), notified(headers, &call)) {
                 (Some(id), Ok(())) => Asked::Cancelled(id),
-                (None, Ok(())) => Asked::Answered(exchange::accepted()),
-                (_, Err(answer)) => Asked::Answered(answer),
+                (_, checked) => Asked::Answered(accepted_if(checked)),
             };
         }
         Frame::Response => return Asked::Answered(responded(headers)),
@@ -156,38 +155,28 @@ fn cancelled(call: &Call<'_>) -> Option<Id> {
     Id::parse(id).filter(|_| gives_up)
 }
 
-/// Any other notification changes nothing here, as nothing is kept.
-fn notified(headers: &Headers, call: &Call<'_>) -> Result<(), Answer> {
-    let refuse = |error: &RpcError| Err(without_id(error));
-    match sent(headers, VERSION_HEADER) {
-        Sent::Text(version) if !is_known(&version) => return refuse(&unsupported_header(&version)),
-        Sent::Unreadable => return refuse(&repeated_version()),
-        Sent::Absent | Sent::Text(_) => {}
-    }
-    check_mirrors(headers, call, false).or_else(|error| refuse(&error))
-}
-
-fn repeated_version() -> RpcError {
-    RpcError::new(
-        HEADER_MISMATCH,
-        "MCP-Protocol-Version must stand there once, as a plain text",
-    )
+/// Whether a notification is taken. Any but the one above changes nothing here, as nothing is kept.
+fn notified(headers: &Headers, call: &Call<'_>) -> Result<(), RpcError> {
+    known_version(headers).and_then(|_| check_mirrors(headers, call, false))
 }
 
 /// Nobody was asked anything, so a response answers nothing. The later era does not have them at all.
 fn responded(headers: &Headers) -> Answer {
-    if sent(headers, VERSION_HEADER) == Sent::Text(MODERN.to_owned()) {
-        without_id(&RpcError::new(
+    accepted_if(known_version(headers).and_then(|version| match version {
+        Some(version) if version == MODERN => Err(RpcError::new(
             INVALID_REQUEST,
             "a client sends no responses: this server asks nothing",
-        ))
-    } else {
-        exchange::accepted()
-    }
+        )),
+        Some(_) | None => Ok(()),
+    }))
 }
 
-fn without_id(error: &RpcError) -> Answer {
-    exchange::json(400, &json_rpc::error(None, error))
+/// The answer to what is no request.
+fn accepted_if(checked: Result<(), RpcError>) -> Answer {
+    match checked {
+        Ok(()) => exchange::accepted(),
+        Err(error) => exchange::json(400, &json_rpc::error(None, &error)),
+    }
 }
 
 const VERSION_HEADER: &str = "mcp-protocol-version";
@@ -199,15 +188,29 @@ fn is_known(version: &str) -> bool {
     version == MODERN || LEGACY.contains(&version)
 }
 
+/// The version that the header states.
+fn stated_version(headers: &Headers) -> Result<Option<String>, RpcError> {
+    match sent(headers, VERSION_HEADER) {
+        Sent::Absent => Ok(None),
+        Sent::Text(version) => Ok(Some(version)),
+        Sent::Unreadable => Err(RpcError::new(
+            HEADER_MISMATCH,
+            "MCP-Protocol-Version must stand there once, as a plain text",
+        )),
+    }
+}
+
+/// The version that the header states, if it is spoken here.
+fn known_version(headers: &Headers) -> Result<Option<String>, RpcError> {
+    match stated_version(headers)? {
+        Some(version) if !is_known(&version) => Err(unsupported_header(&version)),
+        version => Ok(version),
+    }
+}
+
 /// By which rules a request goes, or why it goes by none.
 fn era(headers: &Headers, call: &Call<'_>) -> Result<Era, RpcError> {
-    let version = match sent(headers, VERSION_HEADER) {
-        Sent::Absent => None,
-        Sent::Text(version) => Some(version),
-        Sent::Unreadable => {
-            return Err(repeated_version());
-        }
-    };
+    let version = stated_version(headers)?;
     let meta = call.params.as_ref().and_then(|params| params.get("_meta"));
     let meta = meta.and_then(value_of);
     let claim = meta.as_ref().and_then(|meta| meta.get(VERSION_KEY));
@@ -215,10 +218,8 @@ fn era(headers: &Headers, call: &Call<'_>) -> Result<Era, RpcError> {
     // A client of the earlier era that says more than it has to, or one that tries both at once.
     let opens = call.method == "initialize" && !is_modern_header;
     if !is_modern_header && (claim.is_none() || opens) {
-        return match version {
-            Some(version) if !is_known(&version) => Err(unsupported_header(&version)),
-            Some(_) | None => check_mirrors(headers, call, false).map(|()| Era::Legacy),
-        };
+        known_version(headers)?;
+        return check_mirrors(headers, call, false).map(|()| Era::Legacy);
     }
     let missing =
         |what: &str| RpcError::new(INVALID_PARAMS, format!("params._meta must hold {what}"));

@@ -358,3 +358,19 @@ fn responses_are_of_the_earlier_era() {
         );
     }
 }
+
+#[test]
+fn a_version_that_is_not_spoken_is_refused_whatever_is_sent() {
+    for body in [
+        r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
+    ] {
+        let unknown = Request::post(body).with("mcp-protocol-version", "2099-01-01");
+        assert_eq!(unknown.answered().code(), (400, -32_022), "{body}");
+        let twice = Request::post(body)
+            .with("mcp-protocol-version", "2025-06-18")
+            .and("mcp-protocol-version", MODERN);
+        assert_eq!(twice.answered().code(), (400, -32_020), "{body}");
+    }
+}
