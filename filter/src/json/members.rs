@@ -78,7 +78,16 @@ mod tests {
 
     #[test]
     fn what_is_no_object_has_no_members() {
-        for text in ["", "[]", "1", "{", r#"{"a":1} x"#, r#"{"a":1,"a":2}"#] {
+        for text in [
+            "",
+            "[]",
+            "1",
+            "{",
+            r#"{"a":1} x"#,
+            r#"{"a":1,"a":2}"#,
+            r#"{"__proto__":1}"#,
+            r#"{"\u005f_proto__":1}"#,
+        ] {
             assert!(Members::of(text).is_err(), "{text}");
         }
     }

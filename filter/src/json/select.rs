@@ -80,7 +80,7 @@ pub(super) fn members(text: &str) -> Result<Vec<(String, &str)>, NotStrict> {
             let start = reader.at;
             reader.value(None, limits::JSON_DEPTH)?;
             let stands_twice = members.iter().any(|(found, _)| *found == name);
-            if stands_twice || members.len() >= limits::JSON_MEMBERS {
+            if stands_twice || name == "__proto__" || members.len() >= limits::JSON_MEMBERS {
                 return Err(NotStrict);
             }
             members.push((name, reader.since(start)));

@@ -163,7 +163,7 @@ pub fn read(text: &[u8]) -> Result<Frame<'_>, Unreadable> {
         return refuse(
             None,
             INVALID_REQUEST,
-            "the message has more members than JSON-RPC knows",
+            "the message has more than 64 members, or one that is named __proto__",
         );
     };
     let id = match members.get("id") {

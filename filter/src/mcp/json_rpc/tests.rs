@@ -130,6 +130,28 @@ fn what_is_no_message_is_refused_with_what_is_known_of_it() {
 }
 
 #[test]
+fn what_a_reader_could_stumble_over_is_named() {
+    let many: Vec<String> = (0..65).map(|number| format!("\"{number}\":0")).collect();
+    let many = format!("{{{}}}", many.join(","));
+    for text in [
+        &many,
+        r#"{"jsonrpc":"2.0","id":1,"method":"a","__proto__":{}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"arguments":{"__proto__":{}}}}"#,
+    ] {
+        let Err(Unreadable { error, .. }) = read(text.as_bytes()) else {
+            panic!("taken: {text}");
+        };
+        assert_eq!(
+            error,
+            RpcError::new(
+                INVALID_REQUEST,
+                "the message has more than 64 members, or one that is named __proto__"
+            )
+        );
+    }
+}
+
+#[test]
 fn an_error_has_an_id_only_where_it_is_known() {
     let fault = RpcError::new(PARSE_ERROR, "no \"JSON\"");
 
