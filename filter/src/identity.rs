@@ -137,10 +137,11 @@ fn clean(value: &[u8]) -> String {
 }
 
 /// Characters that change how the text around them looks, or that nobody sees.
-const fn is_invisible(letter: char) -> bool {
+#[must_use]
+pub const fn is_invisible(letter: char) -> bool {
     matches!(
         letter,
-        '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+        '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}'
     )
 }
 

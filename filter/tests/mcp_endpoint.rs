@@ -233,6 +233,8 @@ impl World {
                 Effect::ForwardPaced { bytes } => {
                     assert!(!is_done && self.stream.is_paced() && bytes < 400_000);
                 }
+                Effect::Cancel { .. } => assert!(!is_done && self.calls.is_empty()),
+                Effect::Cancellable { .. } => assert!(!is_done && !self.is_watching),
                 Effect::Reset => self.is_over = true,
                 Effect::Count(_) | Effect::Log { .. } | Effect::Note(_) => {}
                 Effect::Forward(_)

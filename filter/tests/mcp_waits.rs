@@ -198,9 +198,13 @@ impl World {
                     self.poller
                         .watch(watcher, id, budget_ms, settles_later, self.now);
                 }
-                Effect::AnswerHead(_) | Effect::Count(_) | Effect::Log { .. } | Effect::Note(_) => {
-                }
+                Effect::AnswerHead(_)
+                | Effect::Cancellable { .. }
+                | Effect::Count(_)
+                | Effect::Log { .. }
+                | Effect::Note(_) => {}
                 Effect::Forward(_)
+                | Effect::Cancel { .. }
                 | Effect::ForwardAnswer
                 | Effect::ForwardMessages(_)
                 | Effect::RemoveRequestTrailers

@@ -214,7 +214,9 @@ pub fn mcp_request(bytes: &[u8]) {
                 let path = path.map(|(_, path)| path.as_str()).unwrap_or_default();
                 assert!(call.body.is_none() && is_what_it_asks(body, path), "{path}");
             }
-            Effect::Count(_)
+            Effect::Cancel { .. }
+            | Effect::Cancellable { .. }
+            | Effect::Count(_)
             | Effect::ForwardPaced { .. }
             | Effect::Log { .. }
             | Effect::Note(_)

@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::tools::Family;
 use crate::approval::{ApprovalId, Status};
 use crate::control_plane::{ApprovalView, ListFault, ReadFault};
+use crate::identity::is_invisible;
 use crate::limits;
 
 /// How a wait went.
@@ -158,11 +159,12 @@ fn instruction(view: &ApprovalView, family: Family) -> String {
     }
 }
 
-/// The approver's words, short enough for an answer that was given a length before they were known.
+/// The approver's words, without what nobody sees: a model reads them. Not of any length: they stand in an answer four times.
 fn reason(view: &ApprovalView) -> Option<String> {
     let reason = view.rejection_reason.as_deref()?;
     let mut text = String::new();
-    for letter in reason.chars().filter(|letter| !letter.is_control()) {
+    let is_shown = |letter: &char| !letter.is_control() && !is_invisible(*letter);
+    for letter in reason.chars().filter(is_shown) {
         if text.len().saturating_add(letter.len_utf8()) > limits::TOLD_REASON_BYTES {
             text.push('…');
             break;
