@@ -85,7 +85,8 @@
 //!
 //! # What it does not do
 //!
-//! TCP filters (`proxy_on_new_connection` and what belongs to it) and several filters in one chain. A guest that never returns is
+//! TCP filters (`proxy_on_new_connection` and what belongs to it) and several filters in one chain, but for what lets a route's own answer
+//! reach the guest bit by bit ([`Pace`]). A guest that never returns is
 //! not interrupted; neither does Envoy. Of Envoy's foreign functions the CEL expressions (`expr_create` and its siblings) answer
 //! `BadArgument` and signatures too; no filter state but what the filter itself sets.
 //!
@@ -124,6 +125,8 @@ pub use metadata::{Metadata, MetadataValue};
 pub use module::Module;
 pub use output::{GrpcCallout, HttpCallout, Output};
 pub use plugin::{FailurePolicy, Plugin};
-pub use stream::{Certificate, Protocol, StreamId, StreamInfo, StreamLimits, UpstreamInfo};
+pub use stream::{
+    Certificate, DirectResponse, Pace, Protocol, StreamId, StreamInfo, StreamLimits, UpstreamInfo,
+};
 pub use trace::{Difference, Entry, Trace};
 pub use worker::{UpstreamFailure, Worker};

@@ -1,5 +1,6 @@
 //! One HTTP stream as Envoy's filter manager keeps it: what has arrived, what the filter may see, what has gone on.
 
+mod direct_response;
 pub(crate) mod local_reply;
 pub(crate) mod properties;
 
@@ -12,6 +13,8 @@ use crate::clock::Moment;
 use crate::header_map::HeaderMap;
 use crate::metadata::Metadata;
 
+pub(crate) use direct_response::PacedBody;
+pub use direct_response::{DirectResponse, Pace};
 pub(crate) use local_reply::LocalReply;
 
 /// Names one stream of one worker.
@@ -193,6 +196,8 @@ pub(crate) struct Half {
     pub(crate) trailers_visible: bool,
     /// The filter has seen the trailers, or has made them.
     pub(crate) trailers_shown: bool,
+    /// There are trailers already, although the body before them has not come in whole.
+    pub(crate) trailers_ahead: bool,
     pub(crate) body_view: BodyView,
     /// The end-of-stream flag of the last headers or body callback.
     pub(crate) end_seen: bool,
@@ -252,6 +257,10 @@ pub(crate) struct Stream {
     pub(crate) flags: u64,
     /// What the filter has set with `proxy_set_property`.
     pub(crate) own_properties: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// How slowly the body of the answer that is being made goes on.
+    pub(crate) pace: Option<Pace>,
+    /// What is left of a body that goes on slowly.
+    pub(crate) paced: Option<PacedBody>,
     pub(crate) idle_deadline: Option<Moment>,
     pub(crate) request_deadline: Option<Moment>,
     pub(crate) route_deadline: Option<Moment>,
@@ -285,6 +294,7 @@ impl Stream {
             self.idle_deadline,
             self.request_deadline,
             self.route_deadline,
+            self.paced.as_ref().map(|paced| paced.due),
         ];
         deadlines.into_iter().flatten().min()
     }

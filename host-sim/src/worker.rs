@@ -8,6 +8,7 @@ mod callouts;
 mod failing;
 mod filter_chain;
 mod local_replies;
+mod pacing;
 #[cfg(feature = "proxy")]
 mod refused;
 mod timers;
@@ -186,6 +187,8 @@ impl Worker {
             details: None,
             flags: 0,
             own_properties: std::collections::BTreeMap::new(),
+            pace: None,
+            paced: None,
             idle_deadline: limits.idle_timeout.map(|timeout| now.after(timeout)),
             request_deadline: limits.request_timeout.map(|timeout| now.after(timeout)),
             route_deadline: None,

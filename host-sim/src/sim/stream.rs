@@ -8,7 +8,7 @@ use super::driver::{Driver, Record};
 use super::message::{Message, Response};
 use super::request::Request;
 use crate::header_map::HeaderMap;
-use crate::stream::StreamId;
+use crate::stream::{DirectResponse, StreamId};
 use crate::worker::UpstreamFailure;
 
 /// A handle of one stream, for both sides of it: what the client and the upstream send, and what they have received.
@@ -99,6 +99,11 @@ impl Stream {
     /// The upstream sends trailers, which end its answer.
     pub fn respond_trailers(&self, trailers: HeaderMap) {
         self.drive(|worker, id| worker.response_trailers(id, trailers));
+    }
+
+    /// The route answers by itself, and no upstream is asked.
+    pub fn respond_directly(&self, response: DirectResponse) {
+        self.drive(|worker, id| worker.answer_directly(id, response));
     }
 
     /// The upstream cannot answer.

@@ -242,6 +242,7 @@ impl Worker {
             if half.iteration == Iteration::StopSingle {
                 half.buffer.get_or_insert_default().extend(chunk);
                 half.iteration = Iteration::Continue;
+                self.let_trailers_overtake(id, direction);
                 self.send_waiting(id, direction);
             } else {
                 self.send_data(id, direction, chunk);
@@ -347,6 +348,11 @@ impl Worker {
         if half.headers.is_none() {
             return;
         }
+        self.let_trailers_overtake(id, direction);
+        let Some(stream) = self.receiving(id, direction) else {
+            return;
+        };
+        let half = stream.half_mut(direction);
         let stopped_all = half.iteration.stops_all();
         half.iteration = Iteration::Continue;
         if !stopped_all {
@@ -474,10 +480,20 @@ impl Worker {
             return;
         };
         half.sent_complete = true;
-        self.send(Output::Trailers {
-            stream: id,
-            direction,
-            trailers,
+        self.send(if trailers.is_empty() {
+            // Both codecs of Envoy write the bare end.
+            Output::Data {
+                stream: id,
+                direction,
+                data: Bytes::new(),
+                end_stream: true,
+            }
+        } else {
+            Output::Trailers {
+                stream: id,
+                direction,
+                trailers,
+            }
         });
         self.note_sent(id, direction);
     }

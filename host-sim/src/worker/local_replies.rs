@@ -44,7 +44,7 @@ impl Worker {
         }
         self.receive_headers(id, Direction::Response, headers, end_stream);
         if !end_stream {
-            self.receive_data(id, Direction::Response, body.into(), true);
+            self.begin_body(id, body.into());
         }
     }
 

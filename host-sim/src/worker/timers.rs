@@ -75,6 +75,10 @@ impl Worker {
             return;
         };
         let due = |deadline: Option<Moment>| deadline.is_some_and(|deadline| deadline <= now);
+        if due(stream.paced.as_ref().map(|paced| paced.due)) {
+            self.let_out(id, now);
+            return;
+        }
         let reply = if due(stream.route_deadline) {
             LocalReply::of_envoy(504, "upstream request timeout", "response_timeout")
                 .flagged(flags::UPSTREAM_REQUEST_TIMEOUT)

@@ -17,6 +17,7 @@ mod interleavings;
 mod limits;
 mod loading;
 mod observability;
+mod paced;
 mod pauses;
 mod properties;
 mod reconfiguration;
