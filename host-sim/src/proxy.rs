@@ -30,6 +30,7 @@
 //!                 name: String::new(),
 //!                 metadata: Metadata::default(),
 //!                 matcher: RouteMatcher::Prefix("/".to_owned()),
+//!                 headers: Vec::new(),
 //!                 action: RouteAction::Forward { cluster: "service".to_owned(), upgrades: None },
 //!                 timeout: Some(Duration::from_secs(15)),
 //!                 request_headers_to_remove: Vec::new(),
@@ -75,6 +76,8 @@
 //! | a request whose body or trailers are refused while the filter has it | to the filter its client has left | Envoy shows the filter its own 400 or 431 |
 //! | bytes on a TLS port that are neither TLS nor the begin of a usual HTTP/1.1 request | the alert `decode_error` | Envoy's library sends `protocol_version` |
 //! | the access log | with the operators of [`AccessLogFormat`] | others are refused when the configuration is read |
+//! | filters behind the guest | only those that let a direct response go on slowly and end with trailers ([`Pace`](crate::Pace)) | they make no difference to a request |
+//! | the pieces of such a response | one each 50 ms | Envoy's timers are some milliseconds late, and its pieces as much larger |
 //! | health checks, retries, circuit breakers | none | nothing sends twice, so one decision stays one send |
 
 mod access_log;
@@ -109,8 +112,9 @@ use crate::plugin::Plugin;
 
 pub use access_log::{AccessLogFormat, FormatFault};
 pub use settings::{
-    Cluster, EscapedSlashes, HttpOptions, Listener, ListenerTls, Route, RouteAction, RouteMatcher,
-    Settings, Underscores, UpstreamProtocol, UpstreamTls, VirtualHost,
+    Cluster, DirectBody, EscapedSlashes, HeaderMatcher, HttpOptions, Listener, ListenerTls, Route,
+    RouteAction, RouteMatcher, Settings, Underscores, UpstreamProtocol, UpstreamTls, VirtualHost,
+    WantedHeader,
 };
 pub use stats::Stats;
 pub use tls::TlsFault;

@@ -22,6 +22,8 @@ use crate::clock::Moment;
 use crate::error::{GuestFailure, LoadError};
 use crate::header_map::HeaderMap;
 use crate::host::{Host, LogLine};
+#[cfg(feature = "proxy")]
+use crate::metadata::Metadata;
 use crate::output::Output;
 use crate::plugin::Plugin;
 use crate::stream::{
@@ -224,6 +226,28 @@ impl Worker {
         if let Some(stream) = self.live(id) {
             stream.request.headers = Some(headers);
         }
+    }
+
+    /// The request has left the filter and takes this route, which the filter reads about from now on.
+    #[cfg(feature = "proxy")]
+    pub(crate) fn rerouted(
+        &mut self,
+        id: StreamId,
+        cluster: &str,
+        route: &str,
+        metadata: &Metadata,
+    ) {
+        if let Some(stream) = self.live(id) {
+            cluster.clone_into(&mut stream.info.cluster);
+            route.clone_into(&mut stream.info.route);
+            stream.info.route_metadata = Some(metadata.clone());
+        }
+    }
+
+    /// A stream that is not over.
+    #[cfg(feature = "proxy")]
+    pub(crate) fn stream(&self, id: StreamId) -> Option<&Stream> {
+        self.vm.state().streams.get(&id)
     }
 
     /// The request goes to the upstream on this connection.

@@ -12,6 +12,7 @@ mod node;
 mod plugin;
 mod refusal;
 mod route;
+mod shaping;
 mod transport_socket;
 
 use std::net::SocketAddr;

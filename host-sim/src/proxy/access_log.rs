@@ -161,6 +161,14 @@ impl AccessLogFormat {
         }
         Ok(AccessLogFormat(pieces))
     }
+
+    /// Whether the text asks for nothing but what the filter has set, which is the same at any time of a stream.
+    pub fn reads_properties_only(&self) -> bool {
+        self.0.iter().all(|piece| match piece {
+            Piece::Text(_) => true,
+            Piece::Value { operator, .. } => matches!(operator, Operator::FilterState(_)),
+        })
+    }
 }
 
 /// As a text that reads as the same format.

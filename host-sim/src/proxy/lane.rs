@@ -74,6 +74,11 @@ impl Lane {
         Some(order)
     }
 
+    /// Whether there is a next order, and it is such a one.
+    pub(super) fn begins_with(&self, wanted: impl Fn(&Order) -> bool) -> bool {
+        self.orders.borrow().front().is_some_and(wanted)
+    }
+
     /// The next order; `None` once the lane is closed and empty.
     pub(super) async fn next(&self) -> Option<Order> {
         loop {

@@ -8,7 +8,10 @@ use std::time::SystemTime;
 
 use super::h1::has_token;
 use super::path;
-use super::settings::{HttpOptions, Listener, Route, RouteAction, RouteMatcher, VirtualHost};
+use super::settings::{
+    HeaderMatcher, HttpOptions, Listener, Route, RouteAction, RouteMatcher, VirtualHost,
+    WantedHeader,
+};
 use crate::header_map::{HeaderMap, Joining};
 use crate::stream::{LocalReply, Protocol};
 
@@ -271,11 +274,23 @@ pub(super) fn route<'a>(listener: &'a Listener, headers: &HeaderMap) -> Option<&
     let path = headers.first(":path").unwrap_or_default();
     let without_query = path.split(|byte| *byte == b'?').next().unwrap_or_default();
     let routes = &virtual_host(listener, headers)?.routes;
-    routes.iter().find(|route| match &route.matcher {
-        RouteMatcher::Connect => connect,
-        RouteMatcher::Path(wanted) => !connect && without_query == wanted.as_bytes(),
-        RouteMatcher::Prefix(wanted) => !connect && path.starts_with(wanted.as_bytes()),
+    routes.iter().find(|route| {
+        let path_fits = match &route.matcher {
+            RouteMatcher::Connect => connect,
+            RouteMatcher::Path(wanted) => !connect && without_query == wanted.as_bytes(),
+            RouteMatcher::Prefix(wanted) => !connect && path.starts_with(wanted.as_bytes()),
+        };
+        path_fits && route.headers.iter().all(|wanted| fits(headers, wanted))
     })
+}
+
+/// Of several values one is enough. Source: `HeaderUtility::HeaderData` of Envoy's `source/common/http/header_utility.h`.
+fn fits(headers: &HeaderMap, matcher: &HeaderMatcher) -> bool {
+    let mut values = headers.all(&matcher.name);
+    match &matcher.wanted {
+        WantedHeader::Present(wanted) => values.next().is_some() == *wanted,
+        WantedHeader::Exact(wanted) => values.any(|value| value == wanted.as_bytes()),
+    }
 }
 
 /// Who serves the authority of a request: whoever names it whole, else the longest suffix or prefix, in this order. A port is part

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::access_log::AccessLogFormat;
 use crate::metadata::Metadata;
 use crate::plugin::Plugin;
-use crate::stream::StreamLimits;
+use crate::stream::{Pace, StreamLimits};
 
 /// All that a [`Proxy`](super::Proxy) needs.
 #[derive(Clone, Debug)]
@@ -173,6 +173,8 @@ pub struct Route {
     pub metadata: Metadata,
     /// Which requests.
     pub matcher: RouteMatcher,
+    /// What their headers must be like, too.
+    pub headers: Vec<HeaderMatcher>,
     /// Where they go.
     pub action: RouteAction,
     /// `timeout`: so long may the upstream take to answer. `None` = for ever.
@@ -192,6 +194,24 @@ pub enum RouteMatcher {
     Prefix(String),
 }
 
+/// What a header of a request must be like. A filter may write it: the route is chosen anew when the request leaves the filter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeaderMatcher {
+    /// The name, in lower case.
+    pub name: String,
+    /// What is wanted of it.
+    pub wanted: WantedHeader,
+}
+
+/// What is wanted of a header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WantedHeader {
+    /// `string_match.exact`: this value, or several of which this is one.
+    Exact(String),
+    /// `present_match`: that it is there, or that it is not.
+    Present(bool),
+}
+
 /// What a route does with its requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RouteAction {
@@ -200,7 +220,9 @@ pub enum RouteAction {
         /// The status.
         status: u16,
         /// The body.
-        body: Vec<u8>,
+        body: DirectBody,
+        /// How slowly filters behind the guest let the body go on. `None` = at once.
+        pace: Option<Pace>,
     },
     /// Sends them to a cluster.
     Forward {
@@ -209,6 +231,16 @@ pub enum RouteAction {
         /// Upgrades of this route, in lower case; `None` = those of the listener.
         upgrades: Option<Vec<String>>,
     },
+}
+
+/// The body of a direct response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DirectBody {
+    /// `body`: these bytes.
+    Bytes(Vec<u8>),
+    /// `body_format`: a text that is made for each request. Only what the filter has set (`%FILTER_STATE(wasm.NAME:PLAIN)%`) has the
+    /// same value then as in Envoy; see [`AccessLogFormat::reads_properties_only`].
+    Format(AccessLogFormat),
 }
 
 /// A group of servers that do the same.

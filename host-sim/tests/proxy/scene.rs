@@ -182,6 +182,7 @@ pub fn settings(upstream: SocketAddr, plugin: Option<Plugin>) -> Settings {
                 name: String::new(),
                 metadata: Metadata::default(),
                 matcher: RouteMatcher::Prefix("/".to_owned()),
+                headers: Vec::new(),
                 action: RouteAction::Forward {
                     cluster: "service".to_owned(),
                     upgrades: None,
@@ -218,6 +219,15 @@ impl Scene {
         let mut stream = self.connect();
         stream.write_all(request.as_bytes()).expect("sent");
         read_message(&mut stream).expect("an answer")
+    }
+
+    /// The same twice on one connection.
+    pub fn ask_twice(&self, request: &str) -> [String; 2] {
+        let mut stream = self.connect();
+        [(); 2].map(|()| {
+            stream.write_all(request.as_bytes()).expect("sent");
+            read_message(&mut stream).expect("an answer")
+        })
     }
 
     pub fn wait_for(&self, stat: &str, value: u64) {

@@ -10,6 +10,7 @@ use super::node::{Message, Node};
 use super::plugin::{self, PluginConfig};
 use super::refusal::{LEAVE_OUT, Refusal};
 use super::route;
+use super::shaping::{self, BANDWIDTH, FAULT, Shapers};
 
 /// A connection manager without the listener that it belongs to.
 pub(super) struct ConnectionManager {
@@ -34,15 +35,16 @@ pub(super) fn read(
     let http = http_options(&mut manager)?;
     let limits = stream_limits(&mut manager)?;
     let access_log = manager.read("access_log", access_log::read)?;
-    let plugin = http_filters(&manager.required("http_filters")?)?;
-    let virtual_hosts = route::read_configuration(&manager.required("route_config")?, clusters)?;
+    let filters = http_filters(&manager.required("http_filters")?)?;
+    let routes = manager.required("route_config")?;
+    let virtual_hosts = route::read_configuration(&routes, clusters, &filters.shapers)?;
     manager.end()?;
     Ok(ConnectionManager {
         stat_prefix,
         limits,
         http,
         access_log: access_log.flatten(),
-        plugin,
+        plugin: filters.plugin,
         virtual_hosts,
     })
 }
@@ -142,40 +144,57 @@ pub(super) fn upgrades(node: &Node<'_>) -> Result<Vec<String>, Refusal> {
     Ok(kinds)
 }
 
-/// At most one wasm filter, then the router.
-fn http_filters(node: &Node<'_>) -> Result<Option<PluginConfig>, Refusal> {
-    let mut filter = None;
-    let mut routed = false;
+/// The filters of a listener.
+#[derive(Default)]
+struct Filters {
+    plugin: Option<PluginConfig>,
+    shapers: Shapers,
+}
+
+/// At most one of each, in this order: the wasm filter, what shapes answers behind it, the router.
+fn http_filters(node: &Node<'_>) -> Result<Filters, Refusal> {
+    let mut filters = Filters::default();
+    let mut last = None;
     for item in node.list()? {
         let mut fields = item.message()?;
-        fields.text("name")?;
-        let (kind, mut settings) = fields.required("typed_config")?.any(&[WASM, ROUTER])?;
+        let name = fields.text("name")?;
+        let (kind, mut settings) = fields.required("typed_config")?.any(&CHAIN)?;
         fields.end()?;
-        if routed || (kind == WASM && filter.is_some()) {
+        let place = CHAIN.iter().position(|known| *known == kind);
+        if last >= place {
             return Err(Refusal::new(
                 item.pointer(),
-                "one filter too many",
-                "at most one wasm filter, and the router behind it",
+                "one filter too many, or one in another order",
+                UNDERSTOOD_CHAIN,
                 "test each filter on its own, or run this file on Envoy",
             ));
         }
-        if kind == WASM {
-            filter = Some(plugin::read_filter(settings)?);
-        } else {
-            routed = true;
-            settings.read("suppress_envoy_headers", |node| {
-                node.must_be(&false.into(), LEAVE_OUT)
-            })?;
-            settings.end()?;
+        last = place;
+        match kind {
+            WASM => filters.plugin = Some(plugin::read_filter(settings)?),
+            FAULT => {
+                shaping::read_fault(settings)?;
+                filters.shapers.fault = Some(name);
+            }
+            BANDWIDTH => {
+                shaping::read_bandwidth(settings)?;
+                filters.shapers.bandwidth = Some(name);
+            }
+            _ => {
+                settings.read("suppress_envoy_headers", |node| {
+                    node.must_be(&false.into(), LEAVE_OUT)
+                })?;
+                settings.end()?;
+            }
         }
     }
-    if routed {
-        return Ok(filter);
+    if last == CHAIN.iter().position(|known| *known == ROUTER) {
+        return Ok(filters);
     }
     Err(Refusal::new(
         node.pointer(),
         "no router",
-        "at most one wasm filter, and the router behind it",
+        UNDERSTOOD_CHAIN,
         "end the list with `envoy.filters.http.router`, as envoy/envoy.yaml does",
     ))
 }
@@ -186,6 +205,10 @@ fn size(number: u32) -> usize {
 
 const WASM: &str = "envoy.extensions.filters.http.wasm.v3.Wasm";
 const ROUTER: &str = "envoy.extensions.filters.http.router.v3.Router";
+/// In the order in which they may stand.
+const CHAIN: [&str; 4] = [WASM, FAULT, BANDWIDTH, ROUTER];
+const UNDERSTOOD_CHAIN: &str = "at most one wasm filter, then `envoy.filters.http.fault`, then `envoy.filters.http.bandwidth_limit`, and \
+     the router behind them";
 
 const ESCAPED_SLASHES: [(&str, EscapedSlashes); 5] = [
     (

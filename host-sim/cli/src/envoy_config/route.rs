@@ -2,17 +2,23 @@
 
 use std::time::Duration;
 
-use host_sim::Metadata;
-use host_sim::proxy::{Cluster, Route, RouteAction, RouteMatcher, VirtualHost};
+use host_sim::proxy::{
+    AccessLogFormat, Cluster, DirectBody, HeaderMatcher, Route, RouteAction, RouteMatcher,
+    VirtualHost, WantedHeader,
+};
+use host_sim::{Metadata, Pace};
 
+use super::access_log;
 use super::connection_manager;
 use super::node::{Node, SEE_ENVOY};
 use super::refusal::{LEAVE_OUT, Refusal, listed};
+use super::shaping::{self, Shapers};
 use super::transport_socket::data_source;
 
 pub(super) fn read_configuration(
     node: &Node<'_>,
     clusters: &[Cluster],
+    shapers: &Shapers,
 ) -> Result<Vec<VirtualHost>, Refusal> {
     let mut configuration = node.message()?;
     configuration.text("name")?;
@@ -22,7 +28,7 @@ pub(super) fn read_configuration(
     configuration.end()?;
     let mut hosts: Vec<VirtualHost> = Vec::new();
     for item in list.list()? {
-        let mut host = virtual_host(&item, &hosts, clusters)?;
+        let mut host = virtual_host(&item, &hosts, clusters, shapers)?;
         host.request_headers_to_remove.extend_from_slice(&removed);
         hosts.push(host);
     }
@@ -33,6 +39,7 @@ fn virtual_host(
     node: &Node<'_>,
     others: &[VirtualHost],
     clusters: &[Cluster],
+    shapers: &Shapers,
 ) -> Result<VirtualHost, Refusal> {
     let mut host = node.message()?;
     let name = host.required("name")?.text()?.to_owned();
@@ -42,7 +49,7 @@ fn virtual_host(
     host.end()?;
     let mut routes = Vec::new();
     for item in list.list()? {
-        routes.push(read_route(&item, clusters)?);
+        routes.push(read_route(&item, clusters, shapers)?);
     }
     Ok(VirtualHost {
         name,
@@ -80,23 +87,34 @@ fn domains(node: &Node<'_>, others: &[VirtualHost]) -> Result<Vec<String>, Refus
     Ok(domains)
 }
 
-fn read_route(node: &Node<'_>, clusters: &[Cluster]) -> Result<Route, Refusal> {
+fn read_route(node: &Node<'_>, clusters: &[Cluster], shapers: &Shapers) -> Result<Route, Refusal> {
     let mut fields = node.message()?;
     let name = fields.text("name")?;
-    let matcher = matcher(&fields.required("match")?)?;
+    let (matcher, headers) = matcher(&fields.required("match")?)?;
     let metadata = fields.read("metadata", metadata)?;
     let removed = fields.read("request_headers_to_remove", header_names)?;
+    let per_filter = fields.optional("typed_per_filter_config");
     let (kind, action) = fields.one_of(&["route", "direct_response"])?;
     fields.end()?;
-    let (action, timeout) = if kind == "route" {
-        forward(&action, clusters)?
-    } else {
-        (direct_response(&action)?, None)
+    let pace = match &per_filter {
+        Some(settings) => shaping::of_route(settings, shapers)?,
+        None => None,
+    };
+    let (action, timeout) = match (kind, per_filter) {
+        ("route", Some(settings)) if pace.is_some() => {
+            return Err(settings.refuse(
+                "filters that shape answers on routes with a `direct_response` only",
+                LEAVE_OUT,
+            ));
+        }
+        ("route", _) => forward(&action, clusters)?,
+        _ => (direct_response(&action, pace)?, None),
     };
     Ok(Route {
         name,
         metadata: metadata.unwrap_or_default(),
         matcher,
+        headers,
         action,
         timeout,
         request_headers_to_remove: removed.unwrap_or_default(),
@@ -120,18 +138,39 @@ fn metadata(node: &Node<'_>) -> Result<Metadata, Refusal> {
 }
 
 /// `envoy.config.route.v3.RouteMatch`
-fn matcher(node: &Node<'_>) -> Result<RouteMatcher, Refusal> {
+fn matcher(node: &Node<'_>) -> Result<(RouteMatcher, Vec<HeaderMatcher>), Refusal> {
     let mut fields = node.message()?;
     let (kind, value) = fields.one_of(&["prefix", "path", "connect_matcher"])?;
+    let headers = fields.read("headers", |node| {
+        node.list()?.iter().map(header_matcher).collect()
+    })?;
     fields.end()?;
-    Ok(match kind {
+    let matcher = match kind {
         "prefix" => RouteMatcher::Prefix(value.text()?.to_owned()),
         "path" => RouteMatcher::Path(value.text()?.to_owned()),
         _ => {
             value.empty_message(LEAVE_OUT)?;
             RouteMatcher::Connect
         }
-    })
+    };
+    Ok((matcher, headers.unwrap_or_default()))
+}
+
+/// `envoy.config.route.v3.HeaderMatcher`
+fn header_matcher(node: &Node<'_>) -> Result<HeaderMatcher, Refusal> {
+    let mut fields = node.message()?;
+    let name = fields.required("name")?.text()?.to_ascii_lowercase();
+    let (kind, value) = fields.one_of(&["string_match", "present_match"])?;
+    fields.end()?;
+    let wanted = if kind == "present_match" {
+        WantedHeader::Present(value.boolean()?)
+    } else {
+        let mut text = value.message()?;
+        let (_, exact) = text.one_of(&["exact"])?;
+        text.end()?;
+        WantedHeader::Exact(exact.text()?.to_owned())
+    };
+    Ok(HeaderMatcher { name, wanted })
 }
 
 /// `envoy.config.route.v3.RouteAction`. A time-out that is not given is Envoy's 15 s.
@@ -160,15 +199,36 @@ fn forward(
 }
 
 /// `envoy.config.route.v3.DirectResponseAction`
-fn direct_response(node: &Node<'_>) -> Result<RouteAction, Refusal> {
+fn direct_response(node: &Node<'_>, pace: Option<Pace>) -> Result<RouteAction, Refusal> {
     let mut fields = node.message()?;
     let status = fields.required("status")?.number(200, 599)?;
-    let body = fields.read("body", data_source)?;
+    let bytes = fields.read("body", data_source)?;
+    let format = fields.optional("body_format");
     fields.end()?;
+    let body = match (bytes, format) {
+        (Some(_), Some(format)) => {
+            return Err(format.refuse("only one of `body`, `body_format`", LEAVE_OUT));
+        }
+        (bytes, None) => DirectBody::Bytes(bytes.unwrap_or_default()),
+        (None, Some(format)) => DirectBody::Format(body_format(&format)?),
+    };
     Ok(RouteAction::DirectResponse {
         status: u16::try_from(status).unwrap_or_default(),
-        body: body.unwrap_or_default(),
+        body,
+        pace,
     })
+}
+
+/// `envoy.config.core.v3.SubstitutionFormatString` of a body.
+fn body_format(node: &Node<'_>) -> Result<AccessLogFormat, Refusal> {
+    let format = access_log::text_format(node)?;
+    if format.reads_properties_only() {
+        return Ok(format);
+    }
+    Err(node.refuse(
+        "a text with no operator but `%FILTER_STATE(wasm.NAME:PLAIN)%`",
+        LEAVE_OUT,
+    ))
 }
 
 /// Names of headers to remove, in lower case.

@@ -1,6 +1,7 @@
 //! The shipped file with changes, for the tests of what is understood and of what is refused.
 
 mod refused;
+mod shaping;
 mod understood;
 
 use super::*;
@@ -33,13 +34,27 @@ fn set(document: &mut Value, place: &str, value: Value) {
 }
 
 fn long(text: &str) -> String {
-    text.replace("PLUGIN", "MANAGER/http_filters/0/typed_config/config")
-        .replace("HOST", "MANAGER/route_config/virtual_hosts/0")
-        .replace("MANAGER", "CHAIN/filters/0/typed_config")
-        .replace("CHAIN", "LISTENER/filter_chains/0")
-        .replace("LISTENER", "/static_resources/listeners/0")
-        .replace("UPSTREAM/", "/static_resources/clusters/1/")
-        .replace("OPTIONS", "typed_extension_protocol_options/envoy.extensions.upstreams.http.v3.HttpProtocolOptions")
-        .replace("LEAVE OUT", "leave it out where your test does not depend on it, or run this file on Envoy")
-        .replace("SEE ENVOY", "check the file with `envoy --mode validate`, or compare it with envoy/envoy.yaml")
+    text.replace(
+        "CHAIN OF FILTERS",
+        "at most one wasm filter, then `envoy.filters.http.fault`, then \
+            `envoy.filters.http.bandwidth_limit`, and the router behind them",
+    )
+    .replace("PLUGIN", "MANAGER/http_filters/0/typed_config/config")
+    .replace("HOST", "MANAGER/route_config/virtual_hosts/0")
+    .replace("MANAGER", "CHAIN/filters/0/typed_config")
+    .replace("CHAIN", "LISTENER/filter_chains/0")
+    .replace("LISTENER", "/static_resources/listeners/0")
+    .replace("UPSTREAM/", "/static_resources/clusters/1/")
+    .replace(
+        "OPTIONS",
+        "typed_extension_protocol_options/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+    )
+    .replace(
+        "LEAVE OUT",
+        "leave it out where your test does not depend on it, or run this file on Envoy",
+    )
+    .replace(
+        "SEE ENVOY",
+        "check the file with `envoy --mode validate`, or compare it with envoy/envoy.yaml",
+    )
 }

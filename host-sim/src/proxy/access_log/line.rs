@@ -18,6 +18,11 @@ pub(in crate::proxy) struct Ended<'s> {
 impl AccessLogFormat {
     /// The line, with the line break only where the text has one.
     pub(in crate::proxy) fn line(&self, ended: Ended<'_>) -> String {
+        String::from_utf8_lossy(&self.bytes(ended)).into_owned()
+    }
+
+    /// What the text says of a stream, as bytes.
+    pub(in crate::proxy) fn bytes(&self, ended: Ended<'_>) -> Vec<u8> {
         let mut line = Vec::new();
         for piece in &self.0 {
             match piece {
@@ -29,7 +34,7 @@ impl AccessLogFormat {
                 }
             }
         }
-        String::from_utf8_lossy(&line).into_owned()
+        line
     }
 }
 

@@ -370,7 +370,8 @@ impl Exchange<'_> {
             self.room(incoming).await;
             match incoming.part(&mut body).await {
                 Ok(Part::Data(data)) => {
-                    driver.tell(|worker| worker.request_data(self.id, data, false))
+                    driver.tell(|worker| worker.request_data(self.id, data, false));
+                    self.server.answer_at_once(self.id, self.lanes);
                 }
                 Ok(Part::Trailers(trailers)) if self.server.listener.http.enable_trailers => {
                     if let Some(status) = self.refusal(&trailers) {

@@ -1,19 +1,21 @@
 //! What streams of both protocols share: they are opened on the worker, and their requests are routed once the filter lets them.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use bytes::Bytes;
 
 use super::{Connection, Server};
 use crate::abi::Direction;
 use crate::header_map::HeaderMap;
+use crate::proxy::access_log::Ended;
 use crate::proxy::cluster::{Answer, Cluster};
 use crate::proxy::driver::{Driver, Lanes};
 use crate::proxy::lane::Order;
 use crate::proxy::manager::{self, EarlyAnswer, Peer};
-use crate::proxy::settings::{Route, RouteAction};
-use crate::stream::{Protocol, StreamId, StreamInfo, UpstreamInfo};
-use crate::worker::RefusedRequest;
+use crate::proxy::settings::{DirectBody, Route, RouteAction};
+use crate::stream::{DirectResponse, Pace, Protocol, StreamId, StreamInfo, UpstreamInfo};
+use crate::worker::{RefusedRequest, Worker};
 
 impl Server {
     pub(super) fn peer(&self, connection: &Connection, protocol: Protocol) -> Peer {
@@ -154,6 +156,23 @@ impl Server {
         }
     }
 
+    /// Answers a request that has just left the filter and goes to no upstream: before more of it is read, so that its connection
+    /// ends as in Envoy.
+    pub(super) fn answer_at_once(&self, id: StreamId, lanes: &Lanes) {
+        let without_upstream = |order: &Order| match order {
+            Order::Headers { headers, .. } => {
+                let route = manager::route(&self.listener, headers);
+                route.is_none_or(|route| cluster_of(route).is_none())
+            }
+            Order::Data { .. } | Order::Trailers(_) | Order::Reset => false,
+        };
+        if lanes.to_upstream.begins_with(without_upstream)
+            && let Some(order) = lanes.to_upstream.take()
+        {
+            let _answered_here = self.route(id, order);
+        }
+    }
+
     /// Where a request goes that has left the filter; `None` where it was answered here. The filter may have changed what routes
     /// look at, so the route is looked up anew, as in Envoy.
     fn route(&self, id: StreamId, order: Order) -> Option<Routed> {
@@ -172,9 +191,14 @@ impl Server {
             answer(404, "", "route_not_found");
             return None;
         };
+        self.driver.tell(|worker| {
+            let cluster = cluster_of(route).unwrap_or_default();
+            worker.rerouted(id, cluster, &route.name, &route.metadata);
+        });
         let cluster = match &route.action {
-            RouteAction::DirectResponse { status, body } => {
-                answer(*status, &String::from_utf8_lossy(body), "direct_response");
+            RouteAction::DirectResponse { status, body, pace } => {
+                self.driver
+                    .tell(|worker| answer_directly(worker, id, *status, body, *pace));
                 return None;
             }
             RouteAction::Forward { .. } if headers.first(":method") == Some(b"CONNECT") => {
@@ -203,6 +227,28 @@ struct Routed {
     cluster: Rc<Cluster>,
     headers: HeaderMap,
     end_stream: bool,
+}
+
+/// Answers with what the route has, or makes of what the filter has set.
+fn answer_directly(
+    worker: &mut Worker,
+    id: StreamId,
+    status: u16,
+    body: &DirectBody,
+    pace: Option<Pace>,
+) {
+    let body = match body {
+        DirectBody::Bytes(bytes) => bytes.clone(),
+        DirectBody::Format(format) => worker
+            .stream(id)
+            .map(|stream| {
+                let duration = Duration::ZERO;
+                format.bytes(Ended { stream, duration })
+            })
+            .unwrap_or_default(),
+    };
+    let body = body.into();
+    worker.answer_directly(id, DirectResponse { status, body, pace });
 }
 
 fn cluster_of(route: &Route) -> Option<&str> {

@@ -166,6 +166,7 @@ fn one_filter(arguments: &FilterArguments) -> Result<EnvoyConfig, Failure> {
         name: String::new(),
         metadata: Metadata::default(),
         matcher: RouteMatcher::Prefix("/".to_owned()),
+        headers: Vec::new(),
         action: RouteAction::Forward {
             cluster: UPSTREAM.to_owned(),
             upgrades: None,

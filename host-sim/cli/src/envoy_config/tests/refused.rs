@@ -151,15 +151,16 @@ fn err_fields_that_nobody_reads() {
              LEAVE OUT",
             ),
             (
-                "HOST/routes/0/match/headers",
+                "HOST/routes/0/match/query_parameters",
                 json!([]),
-                "HOST/routes/0/match/headers: found [], understood: `prefix`, `path`, `connect_matcher`; hint: LEAVE OUT",
+                "HOST/routes/0/match/query_parameters: found [], understood: `prefix`, `path`, `connect_matcher`, `headers`; hint: \
+             LEAVE OUT",
             ),
             (
-                "HOST/routes/0/typed_per_filter_config",
-                json!({}),
-                "HOST/routes/0/typed_per_filter_config: found an object, understood: `name`, `match`, `metadata`, \
-             `request_headers_to_remove`, `route`, `direct_response`; hint: LEAVE OUT",
+                "HOST/routes/0/response_headers_to_add",
+                json!([]),
+                "HOST/routes/0/response_headers_to_add: found [], understood: `name`, `match`, `metadata`, \
+             `request_headers_to_remove`, `typed_per_filter_config`, `route`, `direct_response`; hint: LEAVE OUT",
             ),
             (
                 "UPSTREAM/circuit_breakers",
@@ -382,13 +383,12 @@ fn err_two_of_what_there_is_one() {
             (
                 "MANAGER/http_filters/1",
                 copy("MANAGER/http_filters/0"),
-                "MANAGER/http_filters/1: found one filter too many, understood: at most one wasm filter, and the router behind it; \
-             hint: test each filter on its own, or run this file on Envoy",
+                "MANAGER/http_filters/1: found one filter too many, or one in another order, understood: CHAIN OF FILTERS; hint: test each filter on its own, or run this file on Envoy",
             ),
             (
                 "MANAGER/http_filters",
                 json!([copy("MANAGER/http_filters/0")]),
-                "MANAGER/http_filters: found no router, understood: at most one wasm filter, and the router behind it; hint: end \
+                "MANAGER/http_filters: found no router, understood: CHAIN OF FILTERS; hint: end \
              the list with `envoy.filters.http.router`, as envoy/envoy.yaml does",
             ),
             (
@@ -396,7 +396,9 @@ fn err_two_of_what_there_is_one() {
                 json!({"name": "jwt", "typed_config": {"@type": "type.googleapis.com/envoy.extensions.filters.http.jwt_authn.v3.JwtAuthentication"}}),
                 "MANAGER/http_filters/0/typed_config/@type: found \
              \"type.googleapis.com/envoy.extensions.filters.http.jwt_authn.v3.JwtAuthentication\", understood: \
-             `envoy.extensions.filters.http.wasm.v3.Wasm`, `envoy.extensions.filters.http.router.v3.Router`; hint: LEAVE OUT",
+             `envoy.extensions.filters.http.wasm.v3.Wasm`, `envoy.extensions.filters.http.fault.v3.HTTPFault`, \
+             `envoy.extensions.filters.http.bandwidth_limit.v3.BandwidthLimit`, \
+             `envoy.extensions.filters.http.router.v3.Router`; hint: LEAVE OUT",
             ),
         ],
     );

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use host_sim::proxy::{EscapedSlashes, RouteAction, RouteMatcher, Underscores, UpstreamProtocol};
+use host_sim::proxy::{
+    DirectBody, EscapedSlashes, RouteAction, RouteMatcher, Underscores, UpstreamProtocol,
+};
 use host_sim::{FailurePolicy, Metadata, MetadataValue};
 use serde_json::json;
 
@@ -194,7 +196,8 @@ fn ok_settings_of_the_connection_manager() {
         listener.virtual_hosts[0].routes[1].action,
         RouteAction::DirectResponse {
             status: 200,
-            body: b"fine".to_vec(),
+            body: DirectBody::Bytes(b"fine".to_vec()),
+            pace: None,
         }
     );
 }
