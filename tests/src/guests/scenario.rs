@@ -14,6 +14,8 @@ pub struct Scenario {
     pub ready: Option<Line>,
     /// What the log must hold before the host ends, besides an end of all requests.
     pub end: Option<Line>,
+    /// Bodies come in pieces that time cuts, so neither their sizes nor their number are part of the transcript.
+    pub pieces_vary: bool,
     document: Value,
 }
 
@@ -63,6 +65,7 @@ impl Scenario {
             exchanges: exchanges.iter().map(Exchange::from_value).collect(),
             ready: Line::from_value(&document["ready"]),
             end: Line::from_value(&document["end"]),
+            pieces_vary: document["pieces_vary"] == true,
             document,
         }
     }
@@ -79,9 +82,14 @@ impl Scenario {
                 {"match": {"prefix": "/direct"}, "direct_response": {"status": 200, "body": {"inline_string": "direct"}}},
                 {"name": "main", "match": {"prefix": "/"}, "route": {"cluster": "up"}},
             ]}]},
-            "http_filters": [self.filter(places.module), {"name": "envoy.filters.http.router", "typed_config": {
-                "@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"}}],
         });
+        let behind = self.document["behind"].as_array().cloned();
+        let router = json!({"name": "envoy.filters.http.router", "typed_config": {
+            "@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"}});
+        let mut filters = vec![self.filter(places.module)];
+        filters.extend(behind.unwrap_or_default());
+        filters.push(router);
+        manager["http_filters"] = filters.into();
         merge(&mut manager, &self.document["manager"]);
         let mut listener = json!({
             "name": "main",
