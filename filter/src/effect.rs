@@ -75,7 +75,7 @@ pub enum Effect {
     },
 }
 
-/// What a client knows of a wait of its own: where it calls from, and the id of its request. Two waits may have one name.
+/// What a client knows of a wait of its own: the label that it was given, and the id of its request.
 pub type WaitName = u64;
 
 /// What an access log can print of a decision. Each field is safe to print.

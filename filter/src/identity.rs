@@ -45,6 +45,8 @@ pub trait Surroundings: Debug {
     fn peer(&self) -> Peer;
     /// The address, with the port, at which the connection arrived.
     fn local_address(&self) -> Option<Vec<u8>>;
+    /// Nanoseconds of a clock that moves on between two requests.
+    fn moment_ns(&self) -> u64;
     /// What the metadata of the request's route say under a key of a namespace.
     fn route_metadata(&self, namespace: &str, key: &str) -> Option<Vec<u8>>;
 }
@@ -64,6 +66,10 @@ impl Surroundings for NothingKnown {
 
     fn local_address(&self) -> Option<Vec<u8>> {
         None
+    }
+
+    fn moment_ns(&self) -> u64 {
+        0
     }
 
     fn route_metadata(&self, _namespace: &str, _key: &str) -> Option<Vec<u8>> {

@@ -116,6 +116,8 @@ pub struct Poller {
     asks: Asks,
     /// Who waits for what.
     watchers: Table<Watcher, ApprovalId>,
+    /// Until when those would have waited whose time was ended.
+    hurried: Table<Watcher, u64>,
     approvals: Table<ApprovalId, ApprovalWatch>,
     list: List,
     /// Place in [`TURNS`].
@@ -144,6 +146,7 @@ impl Poller {
             interval_ms,
             asks,
             watchers: Table::new(),
+            hurried: Table::new(),
             approvals: Table::new(),
             list: List::Due { at: 0 },
             turn: 0,
@@ -190,12 +193,16 @@ impl Poller {
         let id = self.watchers.get(&watcher);
         let watch = id.and_then(|id| self.approvals.get_mut(id));
         if let Some(deadline) = watch.and_then(|watch| watch.deadlines.get_mut(&watcher)) {
-            *deadline = (*deadline).min(now);
+            if *deadline > now {
+                self.hurried.insert(watcher, *deadline);
+                *deadline = now;
+            }
         }
     }
 
     /// Ends a watch whose watcher has gone.
     pub fn unwatch(&mut self, watcher: Watcher) {
+        self.hurried.remove(&watcher);
         let Some(id) = self.watchers.remove(&watcher) else {
             return;
         };

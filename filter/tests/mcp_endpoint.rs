@@ -35,6 +35,10 @@ struct Around {
 }
 
 impl Surroundings for Around {
+    fn moment_ns(&self) -> u64 {
+        7
+    }
+
     fn headers(&self) -> Headers {
         self.headers.clone()
     }

@@ -30,6 +30,10 @@ const APPROVALS: [&str; 3] = [
 struct Paced;
 
 impl Surroundings for Paced {
+    fn moment_ns(&self) -> u64 {
+        7
+    }
+
     fn headers(&self) -> Headers {
         vec![("content-type".to_owned(), b"application/json".to_vec())]
     }

@@ -2,6 +2,7 @@
 
 use hoop_tests::client::h2::H2Request;
 use hoop_tests::host::Host;
+use hoop_tests::http1;
 use hoop_tests::lying_plane::{Kind, Reply};
 use hoop_tests::mcp::wire::{
     self, BOTH, JSON, begin, complaint, messages, post, told, tool_call, until_waiting, wait_call,
@@ -201,33 +202,63 @@ async fn a_notice_that_gives_a_wait_up_ends_it_whichever_worker_gets_it(host: Ho
     let id = numbered::id(1);
     let scene = Scene::lying(host).serving_tools().workers(2).start().await;
     stands(&scene, &id, "PENDING");
+    let label = opened(&scene).await;
+    let other_label = opened(&scene).await;
+    assert_ne!(label, other_label);
     let notice = |request: Value| {
         let params = json!({"requestId": request, "reason": "no longer needed"});
         json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}).to_string()
     };
-    // Which worker takes a connection is the host's choice.
     for token in [None, Some(json!("t"))] {
         let call = wait_call(&id, 300, token);
         let mut waiting = Vec::new();
+        // Which worker takes a connection is the host's choice.
         for _ in 0..6 {
-            waiting.push(begin(&scene, &call).await);
+            let mut connection = scene.connect().await;
+            connection.write(&labelled(&scene, &label, &call)).await;
+            waiting.push(connection);
         }
         until_waiting(&scene, 6).await;
-        for other in [json!(2), json!("1")] {
-            assert_eq!(post(&scene, &notice(other)).await.status, 202);
+        for (label, request) in [
+            (&label, json!(2)),
+            (&label, json!("1")),
+            (&other_label, json!(1)),
+        ] {
+            let request = labelled(&scene, label, &notice(request));
+            assert_eq!(scene.send(&request).await.status, 202);
         }
+        assert_eq!(post(&scene, &notice(json!(1))).await.status, 202);
         until_waiting(&scene, 6).await;
 
-        assert_eq!(post(&scene, &notice(json!(1))).await.status, 202);
+        let given_up = labelled(&scene, &label, &notice(json!(1)));
+        assert_eq!(scene.send(&given_up).await.status, 202);
 
         for mut connection in waiting {
             let answer = connection.answer("a wait").await;
             let all = messages(&answer);
-            assert_eq!(told(all.last().expect("a result"))["timed_out"], true);
+            let told = told(all.last().expect("a result"));
+            assert_eq!(told["timed_out"], true);
+            assert!(told["waited_seconds"].as_u64().expect("a number") < 300);
         }
         until_waiting(&scene, 0).await;
     }
     scene.finish(0).await;
+}
+
+/// Opens as a client of the earlier era, and gives the label that it gets.
+async fn opened(scene: &Scene) -> String {
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}});
+    let initialize = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
+    let answer = post(scene, &initialize.to_string()).await;
+    let label = answer.header("mcp-session-id").expect("a label");
+    assert!(label.bytes().all(|byte| byte.is_ascii_graphic()), "{label}");
+    label
+}
+
+fn labelled(scene: &Scene, label: &str, body: &str) -> Vec<u8> {
+    let host = scene.address().to_string();
+    let headers = [JSON, BOTH, ("mcp-session-id", label)];
+    http1::request_to(&host, "POST", "/mcp", &headers, Some(body.as_bytes()))
 }
 
 async fn fifty_waits_share_each_read_of_the_list(host: Host) {

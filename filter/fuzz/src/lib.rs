@@ -275,6 +275,10 @@ fn is_what_it_asks(body: &[u8], path: &str) -> bool {
 struct Sent(Headers);
 
 impl Surroundings for Sent {
+    fn moment_ns(&self) -> u64 {
+        7
+    }
+
     fn headers(&self) -> Headers {
         self.0.clone()
     }

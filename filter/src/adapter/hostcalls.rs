@@ -365,9 +365,13 @@ pub(super) fn share_numbers(key: &str, numbers: &[u64], version: Option<u32>) ->
     clippy::disallowed_methods,
     reason = "the adapter is where the clock is read"
 )]
-fn time_of_day_ms() -> u64 {
+pub(super) fn time_of_day_ns() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    u64::try_from(since.unwrap_or_default().as_millis()).unwrap_or(u64::MAX)
+    u64::try_from(since.unwrap_or_default().as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn time_of_day_ms() -> u64 {
+    time_of_day_ns().checked_div(1_000_000).unwrap_or_default()
 }
 
 /// The host's ids of all metrics.

@@ -244,6 +244,10 @@ impl Surroundings for OfTheHost {
         hostcalls::local_address()
     }
 
+    fn moment_ns(&self) -> u64 {
+        hostcalls::time_of_day_ns()
+    }
+
     fn route_metadata(&self, namespace: &str, key: &str) -> Option<Vec<u8>> {
         hostcalls::route_metadata(namespace, key)
     }

@@ -16,7 +16,7 @@ use crate::control_plane::{
 };
 use crate::effect::{Effect, Note};
 use crate::event::Event;
-use crate::identity::{Correlation, Headers, Peer, Surroundings};
+use crate::identity::{Correlation, Headers, Surroundings};
 use crate::limits;
 use crate::listener::Listener;
 use crate::mcp::json_rpc::{self, INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, RpcError};
@@ -53,7 +53,8 @@ struct Collecting {
     headers: Headers,
     body: Vec<u8>,
     most: usize,
-    peer: Peer,
+    /// What the client is called from now on, if it opens with `initialize`.
+    label: String,
     /// Whether the route can send an answer piece by piece.
     is_paced: bool,
 }
@@ -80,7 +81,7 @@ pub fn open(
         headers,
         body: Vec::new(),
         most: listener.max_body_bytes,
-        peer: surroundings.peer(),
+        label: cancel::new_label(surroundings),
         is_paced,
     };
     if end_of_stream {
@@ -341,11 +342,15 @@ impl Collecting {
         let reader = Reader::of(&self.headers);
         let call = match methods::read(&self.headers, &self.body, reader) {
             Asked::Answered(answer) => return (None, answered(answer)),
+            Asked::Opened(mut answer) => {
+                answer.headers.push((cancel::LABEL, self.label));
+                return (None, answered(answer));
+            }
             Asked::Cancelled(id) => {
-                let wait = cancel::name(&self.peer, &id);
-                let mut effects = vec![Effect::Cancel { wait }];
-                effects.extend(answered(exchange::accepted()));
-                return (None, effects);
+                let wait = cancel::name(&self.headers, &id);
+                let cancels = wait.map(|wait| Effect::Cancel { wait });
+                let effects = cancels.into_iter().chain(answered(exchange::accepted()));
+                return (None, effects.collect());
             }
             Asked::Tool(call) => *call,
         };
@@ -375,8 +380,8 @@ impl Collecting {
             Tool::Wait { id, seconds } => {
                 let plane_call = plane.read(&id, &correlation);
                 if exchange.era == Era::Legacy {
-                    let wait = cancel::name(&self.peer, &exchange.id);
-                    effects.push(Effect::Cancellable { wait });
+                    let wait = cancel::name(&self.headers, &exchange.id);
+                    effects.extend(wait.map(|wait| Effect::Cancellable { wait }));
                 }
                 let wait = Wait::new(exchange, family, id, seconds, progress);
                 if wait.is_paced() {

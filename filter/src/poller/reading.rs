@@ -105,6 +105,7 @@ impl Poller {
             .map(|(watcher, deadline)| (*watcher, *deadline))
             .collect();
         let tell = |(watcher, deadline): (Watcher, u64)| {
+            let deadline = self.hurried.get(&watcher).copied().unwrap_or(deadline);
             self.unwatch(watcher);
             let left_ms = deadline.saturating_sub(now);
             let read = read.clone();

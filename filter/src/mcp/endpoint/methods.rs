@@ -19,6 +19,8 @@ use crate::mcp::{Era, LEGACY, MODERN};
 pub(super) enum Asked {
     /// It needs nobody else.
     Answered(Answer),
+    /// The same, and it is a client's first.
+    Opened(Answer),
     /// Its client has given up the request with this id.
     Cancelled(Id),
     /// A tool is called, and the Control Plane is to be asked.
@@ -71,7 +73,7 @@ pub(super) fn read(headers: &Headers, body: &[u8], reader: Reader) -> Asked {
 
 fn dispatch(era: Era, exchange: Exchange, call: &Call<'_>) -> Asked {
     let answer = match (era, call.method.as_str()) {
-        (Era::Legacy, "initialize") => initialize(&exchange, call),
+        (Era::Legacy, "initialize") => return Asked::Opened(initialize(&exchange, call)),
         // An empty result, to the letter.
         (Era::Legacy, "ping") => exchange.result(""),
         (Era::Modern, "server/discover") => exchange.result(&format!(

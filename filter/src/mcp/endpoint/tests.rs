@@ -52,6 +52,10 @@ struct Request {
 }
 
 impl Surroundings for Request {
+    fn moment_ns(&self) -> u64 {
+        7
+    }
+
     fn headers(&self) -> Headers {
         self.headers.clone()
     }

@@ -344,3 +344,17 @@ fn an_answer_that_comes_when_nobody_waits_any_more_is_told_to_nobody() {
     assert_eq!(list(&mut held, None, &[(A, "APPROVED")]), []);
     assert_eq!((held.poller.next_tick(), held.poller.waiting()), (None, 0));
 }
+
+#[test]
+fn a_wait_whose_time_is_ended_tells_how_long_it_was() {
+    let mut held = reader(&[(2, A, BUDGET)]);
+    pass(&mut held, 1_000);
+    assert_eq!(list(&mut held, None, &[(A, "PENDING")]), []);
+
+    held.poller.hurry(2, held.now);
+    held.now = held.now.saturating_add(10);
+    held.poller.hurry(2, held.now);
+
+    let told = held.poller.tick(&held.plane, held.now);
+    assert_eq!(news(&told), [stood(2, "PENDING", BUDGET - 1_010)]);
+}
