@@ -45,10 +45,11 @@ fn fold_of(character: char) -> Option<&'static str> {
     if character.is_ascii() {
         return None;
     }
-    let at = FOLDS
-        .binary_search_by_key(&character, |(look_alike, _)| *look_alike)
-        .ok()?;
-    FOLDS.get(at).map(|(_, fold)| *fold)
+    let after = FOLDS.partition_point(|(first, _)| *first <= character);
+    let (first, folds) = FOLDS.get(after.checked_sub(1)?)?;
+    let at = u32::from(character).checked_sub(u32::from(*first))?;
+    let fold = folds.split('\n').nth(usize::try_from(at).ok()?)?;
+    Some(fold).filter(|fold| !fold.is_empty())
 }
 
 /// Characters that are not shown (Unicode's Default_Ignorable_Code_Point), control characters outside ASCII, and the

@@ -17,30 +17,50 @@ fn fold(character: char) -> String {
         .collect()
 }
 
+/// What each character outside ASCII that some server may read as ASCII folds into, in order.
+fn folds_into_ascii() -> impl Iterator<Item = (char, String)> {
+    ('\u{80}'..=char::MAX)
+        .filter(|character| !is_ignorable(*character))
+        .map(|character| (character, fold(character)))
+        .filter(|(_, fold)| fold.chars().any(|folded| folded.is_ascii()))
+}
+
+/// Small enough that a look-up reads few bytes, far enough that most characters need no entry of their own.
+const LONGEST_RUN: u32 = 32;
+/// Up to here a gap costs less than another entry.
+const LONGEST_GAP: u32 = 8;
+
 fn table_of_unicode() -> String {
-    let mut text = String::from(
-        "//! Every character that some server may read as ASCII, with what it folds into, in order. Made from Unicode by the test\n\
-         //! beside it (`UPDATE_FOLDS=1 cargo test -p hoop-filter --lib fold`), which also keeps it current.\n\n\
-         #[rustfmt::skip]\npub(super) static FOLDS: &[(char, &str)] = &[",
-    );
-    let mut width = usize::MAX;
-    for character in ('\u{80}'..=char::MAX).filter(|character| !is_ignorable(*character)) {
-        let fold = fold(character);
-        if fold.chars().any(|folded| folded.is_ascii()) {
-            let entry = format!(
-                "('\\u{{{:x}}}',\"{}\"),",
-                u32::from(character),
-                fold.escape_default()
-            );
-            if width.saturating_add(entry.len()) > 120 {
-                text.push_str("\n    ");
-                width = 4;
-            }
-            width = width.saturating_add(entry.len());
-            write!(text, "{entry}").expect("a text takes more");
+    let mut runs: Vec<(char, u32, String)> = Vec::new();
+    for (character, fold) in folds_into_ascii() {
+        let code = u32::from(character);
+        if let Some((first, next, folds)) = runs.last_mut()
+            && code.saturating_sub(*next) <= LONGEST_GAP
+            && code.saturating_sub(u32::from(*first)) < LONGEST_RUN
+        {
+            folds.extend((*next..=code).map(|_| '\n'));
+            folds.push_str(&fold);
+            *next = code.saturating_add(1);
+        } else {
+            runs.push((character, code.saturating_add(1), fold));
         }
     }
-    text.push_str("\n];\n");
+    let mut text = String::from(
+        "//! Every character that some server may read as ASCII, with what it folds into: the first of each run and, a line each, the\n\
+         //! folds of the run, an empty line where a character has none. Made from Unicode by the test beside it\n\
+         //! (`UPDATE_FOLDS=1 cargo test -p hoop-filter --lib fold`), which also keeps it current.\n\n\
+         #[rustfmt::skip]\npub(super) static FOLDS: &[(char, &str)] = &[\n",
+    );
+    for (first, _, folds) in runs {
+        writeln!(
+            text,
+            "    ('\\u{{{:x}}}', \"{}\"),",
+            u32::from(first),
+            folds.escape_default()
+        )
+        .expect("a text takes more");
+    }
+    text.push_str("];\n");
     text
 }
 
@@ -58,6 +78,14 @@ fn the_table_holds_what_unicode_folds_into_ascii() {
         committed == current,
         "the table is stale: run UPDATE_FOLDS=1 cargo test -p hoop-filter --lib fold"
     );
+}
+
+#[test]
+fn every_character_folds_as_unicode_has_it() {
+    let found = ('\u{80}'..=char::MAX)
+        .filter_map(|character| Some((character, fold_of(character)?.to_owned())));
+
+    assert!(found.eq(folds_into_ascii()));
 }
 
 #[test]
