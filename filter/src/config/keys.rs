@@ -18,7 +18,7 @@ pub(super) struct KeySpec {
     pub name: &'static str,
     pub kind: Kind,
     pub required: bool,
-    /// One sentence for the schema.
+    /// One sentence for the schema, and for the operator where a required key is missing.
     pub meaning: &'static str,
 }
 
@@ -89,7 +89,12 @@ const fn key(name: &'static str, kind: Kind, meaning: &'static str) -> KeySpec {
         name,
         kind,
         required: false,
-        meaning,
+        // The module publishes no schema, so it goes without these sentences.
+        meaning: if cfg!(target_os = "wasi") {
+            ""
+        } else {
+            meaning
+        },
     }
 }
 
