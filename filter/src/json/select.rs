@@ -5,6 +5,7 @@
 //! surrogate pair, no member named `__proto__` (which JavaScript may give to every object). Two readers of any other text may see two different things.
 
 use std::borrow::Cow;
+use std::collections::BinaryHeap;
 
 use super::decimal::{self, Decimal};
 use super::pointer::{Pointers, ROOT, folded};
@@ -251,7 +252,7 @@ impl<'t> Reader<'t, '_> {
             self.step();
         }
         self.take(b'}')?;
-        keys.sort_unstable();
+        let keys = BinaryHeap::from(keys).into_sorted_vec();
         if keys
             .windows(2)
             .any(|pair| matches!(pair, [left, right] if left == right))

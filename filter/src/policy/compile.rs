@@ -1,7 +1,7 @@
 //! The index of the rules: for a request, the few that could meet it, by host, method and the literal segments with which
 //! a path begins. It leaves out only rules that surely do not meet, so that it changes no decision.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use crate::config::RuleConfig;
 use crate::glob::PathGlob;
@@ -99,7 +99,7 @@ impl Index {
                 }
             }
         }
-        found.sort_unstable();
+        let mut found = BinaryHeap::from(found).into_sorted_vec();
         found.dedup();
         Some(found)
     }
