@@ -3,8 +3,7 @@
 
 use std::fmt::Debug;
 
-use serde::Serialize;
-
+use crate::json::Object;
 use crate::limits;
 
 /// Where to find who asks.
@@ -78,11 +77,11 @@ impl Surroundings for NothingKnown {
 }
 
 /// Who asks, as it is filed.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Requester {
-    #[serde(skip_serializing_if = "String::is_empty")]
+    /// Empty where it is not known.
     subject: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
+    /// Empty where it is not known.
     peer_addr: String,
     method: &'static str,
 }
@@ -121,6 +120,19 @@ impl Requester {
             peer_addr,
             method,
         })
+    }
+
+    /// Who asks, as JSON; what is not known is left out.
+    #[must_use]
+    pub fn json(&self) -> String {
+        let mut object = Object::new();
+        object.text("method", self.method);
+        for (name, value) in [("peer_addr", &self.peer_addr), ("subject", &self.subject)] {
+            if !value.is_empty() {
+                object.text(name, value);
+            }
+        }
+        object.written()
     }
 }
 
@@ -219,14 +231,14 @@ mod tests {
 
     fn found(source: &IdentitySource, sent: &[(&str, &[u8])], peer: &Peer) -> String {
         let requester = Requester::find(source, &headers(sent), peer);
-        serde_json::to_string(&requester).expect("text")
+        requester.expect("somebody").json()
     }
 
     #[test]
     fn the_header_names_who_asks() {
         assert_eq!(
             found(&everything(), &[("x-user", b" ann\n")], &peer()),
-            r#"{"subject":"ann","peer_addr":"10.0.0.7:4711","method":"identity_header"}"#
+            r#"{"method":"identity_header","peer_addr":"10.0.0.7:4711","subject":"ann"}"#
         );
     }
 
@@ -241,7 +253,7 @@ mod tests {
         for headers in tables {
             assert_eq!(
                 found(&everything(), headers, &peer()),
-                r#"{"subject":"spiffe://a/b","peer_addr":"10.0.0.7:4711","method":"tls_client_certificate"}"#
+                r#"{"method":"tls_client_certificate","peer_addr":"10.0.0.7:4711","subject":"spiffe://a/b"}"#
             );
         }
         let mut no_san = peer();
@@ -253,7 +265,7 @@ mod tests {
     fn a_source_that_is_not_configured_is_not_believed() {
         assert_eq!(
             found(&IdentitySource::default(), &[("x-user", b"root")], &peer()),
-            r#"{"peer_addr":"10.0.0.7:4711","method":"peer_address"}"#
+            r#"{"method":"peer_address","peer_addr":"10.0.0.7:4711"}"#
         );
     }
 

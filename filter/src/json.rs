@@ -2,12 +2,13 @@
 //! text may see two different things. Knows nothing of what the text means.
 //!
 //! Two readers: [`parse`] for the short texts of the operator and the Control Plane, and [`select()`] for what a client
-//! sends: it keeps numbers exact and builds nothing that no pointer asks for.
+//! sends: it keeps numbers exact and builds nothing that no pointer asks for. One writer: [`Object`].
 
 pub mod decimal;
 mod members;
 pub mod pointer;
 mod select;
+mod write;
 
 use std::fmt;
 
@@ -16,6 +17,7 @@ use serde_json::{Map, Number, Value};
 
 pub use members::Members;
 pub use select::{Found, NotStrict, select};
+pub use write::{Object, quoted};
 
 use crate::limits;
 

@@ -3,14 +3,13 @@
 //! The whole prefix is answered here, before any rule, and nothing that could mean it is ever forwarded: a wrong no
 //! would let an upstream forge a status that an agent trusts.
 
-use serde::Serialize;
-
 use crate::answer::Answer;
 use crate::approval::ApprovalId;
 use crate::control_plane::{ApprovalView, PlaneAnswer, PlaneFault, ReadFault, read_approval};
 use crate::effect::Effect;
 use crate::event::Event;
 use crate::identity::{Correlation, Surroundings};
+use crate::json::Object;
 use crate::listener::Listener;
 use crate::metrics::{Counter, PlaneFailure};
 use crate::request::RequestHead;
@@ -118,7 +117,7 @@ impl StatusRead {
             return Err(self);
         };
         Ok(match self.read(listener, answer) {
-            Ok(view) => answered(json_answer(200, &Report::from(&view))),
+            Ok(view) => answered(report(&view)),
             Err(fault) => failed(listener, &fault),
         })
     }
@@ -191,12 +190,13 @@ fn answered(answer: Answer) -> Vec<Effect> {
 }
 
 fn error(code: u16, message: &str) -> Answer {
-    json_answer(code, &Problem { message })
+    let mut problem = Object::new();
+    problem.text("message", message);
+    json_answer(code, problem)
 }
 
-fn json_answer(code: u16, content: &impl Serialize) -> Answer {
-    // Serialising a struct of texts cannot fail; should it ever, an empty body with the right status is still no lie.
-    let mut body = serde_json::to_vec(content).unwrap_or_default();
+fn json_answer(code: u16, content: Object) -> Answer {
+    let mut body = content.written().into_bytes();
     body.push(b'\n');
     Answer {
         status: code,
@@ -210,40 +210,21 @@ fn json_answer(code: u16, content: &impl Serialize) -> Answer {
 }
 
 /// The approval as the path reports it: `decided_at` is null while undecided, other absent fields are left out.
-#[derive(Serialize)]
-struct Report<'v> {
-    id: &'v str,
-    status: &'v str,
-    listener_name: &'v str,
-    approval_rule: &'v str,
-    created_at: &'v str,
-    decided_at: Option<&'v str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rejection_reason: Option<&'v str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    expires_at: Option<&'v str>,
-    next: &'static str,
-}
-
-impl<'v> From<&'v ApprovalView> for Report<'v> {
-    fn from(view: &'v ApprovalView) -> Self {
-        Self {
-            id: view.id.as_str(),
-            status: view.status.word().unwrap_or("UNKNOWN"),
-            listener_name: &view.listener_name,
-            approval_rule: &view.approval_rule,
-            created_at: &view.created_at,
-            decided_at: view.decided_at.as_deref(),
-            rejection_reason: view.rejection_reason.as_deref(),
-            expires_at: view.expires_at.as_deref(),
-            next: view.status.next().word(),
-        }
+fn report(view: &ApprovalView) -> Answer {
+    let mut report = Object::new();
+    report.text("id", view.id.as_str());
+    report.text("status", view.status.word().unwrap_or("UNKNOWN"));
+    report.text("listener_name", &view.listener_name);
+    report.text("approval_rule", &view.approval_rule);
+    report.text("created_at", &view.created_at);
+    match &view.decided_at {
+        Some(time) => report.text("decided_at", time),
+        None => report.json("decided_at", "null"),
     }
-}
-
-#[derive(Serialize)]
-struct Problem<'m> {
-    message: &'m str,
+    report.known_text("rejection_reason", view.rejection_reason.as_deref());
+    report.known_text("expires_at", view.expires_at.as_deref());
+    report.text("next", view.status.next().word());
+    json_answer(200, report)
 }
 
 #[cfg(test)]

@@ -2,11 +2,11 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Value, json};
 
 use crate::approval::{ApprovalId, SpendOn};
 use crate::config::ControlPlaneConfig;
 use crate::identity::{Correlation, Requester};
+use crate::json::Object;
 use crate::limits;
 use crate::secret::Secret;
 use crate::statement::Statement;
@@ -138,25 +138,18 @@ impl ControlPlane {
     /// Files a statement, or asks again for one that is filed (contract 1.4).
     #[must_use]
     pub fn file(&self, filing: &FilingRequest<'_>) -> PlaneCall {
-        let mut body = json!({
-            "approval_rule": filing.approval_rule,
-            "listener_name": filing.listener_name,
-            "payload": STANDARD.encode(filing.statement.bytes()),
-        });
-        if let Some(entries) = body.as_object_mut() {
-            entries.extend(
-                filing
-                    .requester
-                    .map(|requester| ("requester".to_owned(), json!(requester))),
-            );
-            entries.extend(
-                spend_on_word(filing.spend_on).map(|word| ("spend_on".to_owned(), json!(word))),
-            );
+        let mut body = Object::new();
+        body.text("approval_rule", filing.approval_rule);
+        body.text("listener_name", filing.listener_name);
+        body.text("payload", &STANDARD.encode(filing.statement.bytes()));
+        if let Some(requester) = filing.requester {
+            body.json("requester", &requester.json());
         }
+        body.known_text("spend_on", spend_on_word(filing.spend_on));
         self.call(
             "POST",
             "/api/sidecars/reviews",
-            Some(&body),
+            Some(body),
             filing.correlation,
         )
     }
@@ -164,9 +157,13 @@ impl ControlPlane {
     /// Asks for the release of one approval (contract 1.5). Never files.
     #[must_use]
     pub fn claim(&self, id: &ApprovalId, spend_on: SpendOn) -> PlaneCall {
-        let body = spend_on_word(spend_on).map(|word| json!({"spend_on": word}));
+        let body = spend_on_word(spend_on).map(|word| {
+            let mut body = Object::new();
+            body.text("spend_on", word);
+            body
+        });
         let path = format!("/api/sidecars/reviews/{id}/claim");
-        self.call("POST", &path, body.as_ref(), &Correlation::default())
+        self.call("POST", &path, body, &Correlation::default())
     }
 
     /// Reads the newest approvals of this sidecar, all or those that stand so (contract 1.7). Changes nothing.
@@ -201,22 +198,23 @@ impl ControlPlane {
         release_id: Option<&str>,
         settlement: Settlement,
     ) -> PlaneCall {
-        let mut body = json!({"outcome": settlement.word()});
-        if let Some(entries) = body.as_object_mut() {
-            entries.extend(release_id.map(|id| ("release_id".to_owned(), json!(id))));
-        }
+        let mut body = Object::new();
+        body.text("outcome", settlement.word());
+        body.known_text("release_id", release_id);
         let path = format!("/api/sidecars/reviews/{id}/settle");
-        self.call("POST", &path, Some(&body), &Correlation::default())
+        self.call("POST", &path, Some(body), &Correlation::default())
     }
 
     /// Shows this sidecar as connected (contract 1.8). Never needed for approvals.
     #[must_use]
     pub fn handshake(&self) -> PlaneCall {
-        let body = json!({"version": env!("CARGO_PKG_VERSION"), "last_outcome": "applied"});
+        let mut body = Object::new();
+        body.text("last_outcome", "applied");
+        body.text("version", env!("CARGO_PKG_VERSION"));
         let mut call = self.call(
             "POST",
             "/api/sidecars/handshake",
-            Some(&body),
+            Some(body),
             &Correlation::default(),
         );
         call.headers
@@ -228,7 +226,7 @@ impl ControlPlane {
         &self,
         method: &str,
         path: &str,
-        body: Option<&Value>,
+        body: Option<Object>,
         correlation: &Correlation,
     ) -> PlaneCall {
         let mut headers = vec![
@@ -256,7 +254,7 @@ impl ControlPlane {
         PlaneCall {
             cluster: self.config.cluster.clone(),
             headers,
-            body: body.map(|body| body.to_string().into_bytes()),
+            body: body.map(|body| body.written().into_bytes()),
             timeout_ms: self.config.timeout_ms,
         }
     }

@@ -254,7 +254,7 @@ pub fn result(id: &Id, result: &str) -> String {
 pub fn error(id: Option<&Id>, error: &RpcError) -> String {
     let id = id.map(|id| format!(r#""id":{},"#, id.token()));
     let id = id.unwrap_or_default();
-    let message = Value::from(error.message.as_str());
+    let message = json::quoted(&error.message);
     let data = error.data.as_ref();
     let data = data
         .map(|data| format!(r#","data":{data}"#))

@@ -1,12 +1,11 @@
 //! Results of the tools: an approval and what to do next, in a form for programs and in words. No statement, no token and no address
 //! is within reach here. Source: contract 5.2, 5.3.
 
-use serde_json::Value;
-
 use super::tools::Family;
 use crate::approval::{ApprovalId, Status};
 use crate::control_plane::{ApprovalView, ListFault, ReadFault};
 use crate::identity::is_invisible;
+use crate::json::{Object, quoted};
 use crate::limits;
 
 /// How a wait went.
@@ -52,34 +51,26 @@ fn told(view: &ApprovalView, family: Family, waited: Option<Waited>) -> String {
         ("next", Some(view.status.next().word())),
         ("instruction", Some(instruction.as_str())),
     ];
-    let mut object = String::from("{");
+    let mut object = Object::new();
     for (name, value) in members {
-        if let Some(value) = value {
-            object.push_str(&format!("\"{name}\":{},", Value::from(value)));
-        }
+        object.known_text(name, value);
     }
-    match waited {
-        Some(Waited { timed_out, seconds }) => {
-            object.push_str(&format!(
-                r#""timed_out":{timed_out},"waited_seconds":{seconds}"#
-            ));
-        }
-        // The comma behind the last member.
-        None => drop(object.pop()),
+    if let Some(Waited { timed_out, seconds }) = waited {
+        object.json("timed_out", if timed_out { "true" } else { "false" });
+        object.json("waited_seconds", &seconds.to_string());
     }
-    object.push('}');
-    object
+    object.written()
 }
 
 /// The same in both forms, for clients that read one of them.
 fn structured(content: &str) -> String {
-    let text = Value::from(content);
+    let text = quoted(content);
     format!(r#""content":[{{"type":"text","text":{text}}}],"structuredContent":{content}"#)
 }
 
 /// The members of a result that says why there is none.
 pub(super) fn failure(text: &str) -> String {
-    let text = Value::from(text);
+    let text = quoted(text);
     format!(r#""content":[{{"type":"text","text":{text}}}],"isError":true"#)
 }
 

@@ -6,7 +6,7 @@ use super::exchange::{self, Exchange, Reader, SERVER};
 use super::tools::{self, Family, Refused, Tool};
 use crate::answer::Answer;
 use crate::identity::Headers;
-use crate::json::Members;
+use crate::json::{Members, quoted};
 use crate::mcp::headers::{Sent, sent};
 use crate::mcp::json_rpc::{
     self, Call, Frame, HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, Id, METHOD_NOT_FOUND,
@@ -258,7 +258,7 @@ fn unsupported_header(version: &str) -> RpcError {
 
 fn unsupported(version: &str, supported: &str) -> RpcError {
     let version = clipped(version);
-    let requested = Value::from(version.as_str());
+    let requested = quoted(&version);
     RpcError {
         code: UNSUPPORTED_VERSION,
         message: format!("the protocol version {version:?} is not spoken here, but {supported}"),
