@@ -30,7 +30,7 @@ use crate::json;
 use crate::limits;
 use crate::request::mode::Mode;
 use crate::request::query::SensitiveNames;
-use check::{child, text_of, texts_of, whole_of};
+use check::{child, objects_of, text_of, texts_of, whole_of};
 use numbers::Numbers;
 use rule::{RuleContext, mode_of, rule};
 
@@ -120,24 +120,17 @@ impl Config {
             .transpose()?;
         let numbers = Numbers::of(&document, text)?;
         let listener_message = text_of(entries, "message").unwrap_or(DEFAULT_MESSAGE);
-        let rules = entries
-            .get("rules")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_object)
-            .enumerate()
-            .map(|(at, rule_entries)| {
-                let context = RuleContext {
-                    at,
-                    listener_message,
-                    listener_mode: mode.unwrap_or(DEFAULT_MODE),
-                    has_plane: control_plane.is_some(),
-                    numbers: &numbers,
-                };
-                rule(rule_entries, &context)
-            })
-            .collect::<Result<Vec<_>, _>>()?;
+        let mut rules = Vec::new();
+        for (at, rule_entries) in objects_of(entries, "rules") {
+            let context = RuleContext {
+                at,
+                listener_message,
+                listener_mode: mode.unwrap_or(DEFAULT_MODE),
+                has_plane: control_plane.is_some(),
+                numbers: &numbers,
+            };
+            rules.push(rule(rule_entries, &context)?);
+        }
         let holds = |rule: &RuleConfig| matches!(rule.action, Action::RequireApproval { .. });
         if mode.is_some() && !rules.iter().any(holds) {
             return Err(ConfigError::new(

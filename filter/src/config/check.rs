@@ -36,7 +36,7 @@ fn check(value: &Value, key: &KeySpec, pointer: &str) -> Result<(), ConfigError>
         Kind::Text { longest } => text(value, *longest, pointer),
         Kind::Word(words) => word(value, words, pointer),
         Kind::Whole { lowest, highest } => whole(value, *lowest, *highest, pointer),
-        Kind::Texts { longest } => each(value, limits::LIST_ENTRIES, pointer, |item, place| {
+        Kind::Texts { longest } => each(value, limits::LIST_ENTRIES, pointer, &|item, place| {
             text(item, *longest, place)
         }),
         Kind::Object(spec) => object(value, spec, pointer),
@@ -44,7 +44,9 @@ fn check(value: &Value, key: &KeySpec, pointer: &str) -> Result<(), ConfigError>
             if value.as_array().is_some_and(Vec::is_empty) {
                 return Ok(());
             }
-            each(value, *most, pointer, |item, place| object(item, of, place))
+            each(value, *most, pointer, &|item, place| {
+                object(item, of, place)
+            })
         }
         Kind::Bool => match value {
             Value::Bool(_) => Ok(()),
@@ -63,11 +65,11 @@ fn check(value: &Value, key: &KeySpec, pointer: &str) -> Result<(), ConfigError>
             | Value::Object(_) => Err(wrong_type(pointer, value, "a number")),
         },
         Kind::Scalar { longest } => scalar(value, *longest, pointer),
-        Kind::Scalars { longest } => each(value, limits::LIST_ENTRIES, pointer, |item, place| {
+        Kind::Scalars { longest } => each(value, limits::LIST_ENTRIES, pointer, &|item, place| {
             scalar(item, *longest, place)
         }),
         Kind::Conditions { of, comparisons } => {
-            each(value, limits::LIST_ENTRIES, pointer, |item, place| {
+            each(value, limits::LIST_ENTRIES, pointer, &|item, place| {
                 object(item, of, place)?;
                 one_comparison(item, comparisons, place)
             })
@@ -105,18 +107,14 @@ fn word(value: &Value, words: &[&str], pointer: &str) -> Result<(), ConfigError>
         return Err(wrong_type(
             pointer,
             value,
-            &format!("one of {}", listed(words.iter().copied())),
+            &format!("one of {}", listed(words)),
         ));
     };
     if words.contains(&found.as_str()) {
         return Ok(());
     }
-    let problem = format!(
-        "found {:?}, allowed is {}",
-        shown(found),
-        listed(words.iter().copied())
-    );
-    let hint = meant(found, words.iter().copied());
+    let problem = format!("found {:?}, allowed is {}", shown(found), listed(words));
+    let hint = meant(found, words);
     Err(ConfigError::new(pointer, problem, hint))
 }
 
@@ -164,11 +162,11 @@ fn one_comparison(value: &Value, comparisons: &[&str], pointer: &str) -> Result<
         [] => "add one, such as \"exists\": true",
         [_, ..] => "write a condition of its own for each; all conditions of a rule must hold",
     };
-    let allowed = listed(comparisons.iter().copied());
+    let allowed = listed(comparisons);
     let found = if found.is_empty() {
         "no comparison".to_owned()
     } else {
-        listed(found.into_iter())
+        listed(&found)
     };
     Err(ConfigError::new(
         pointer,
@@ -195,7 +193,7 @@ fn each(
     value: &Value,
     most: usize,
     pointer: &str,
-    check_item: impl Fn(&Value, &str) -> Result<(), ConfigError>,
+    check_item: &dyn Fn(&Value, &str) -> Result<(), ConfigError>,
 ) -> Result<(), ConfigError> {
     let Value::Array(items) = value else {
         return Err(wrong_type(pointer, value, "a list"));
@@ -221,16 +219,16 @@ fn each(
 }
 
 fn unknown_key(name: &str, spec: &ObjectSpec, pointer: &str) -> ConfigError {
-    let known = || spec.keys.iter().map(|key| key.name);
+    let known: Vec<&str> = spec.keys.iter().map(|key| key.name).collect();
     let problem = format!(
         "the key {:?} is unknown, allowed are {}",
         shown(name),
-        listed(known())
+        listed(&known)
     );
-    ConfigError::new(pointer, problem, meant(name, known()))
+    ConfigError::new(pointer, problem, meant(name, &known))
 }
 
-fn meant<'w>(found: &str, known: impl Iterator<Item = &'w str>) -> String {
+fn meant(found: &str, known: &[&str]) -> String {
     match nearest(found, known) {
         Some(word) => format!("did you mean {word:?}?"),
         None => "remove it, or use one of the allowed ones".to_owned(),
@@ -253,11 +251,15 @@ fn wrong_type(pointer: &str, value: &Value, allowed: &str) -> ConfigError {
     )
 }
 
-fn listed<'w>(words: impl Iterator<Item = &'w str>) -> String {
-    words
-        .map(|word| format!("{word:?}"))
-        .collect::<Vec<_>>()
-        .join(", ")
+fn listed(words: &[&str]) -> String {
+    let mut listed = String::new();
+    for word in words {
+        if !listed.is_empty() {
+            listed.push_str(", ");
+        }
+        listed.push_str(&format!("{word:?}"));
+    }
+    listed
 }
 
 /// What was found, short enough for one log line. The operator may have pasted anything there.
@@ -288,14 +290,23 @@ pub(super) fn whole_of(entries: &Map<String, Value>, name: &str) -> Option<u64> 
     }
 }
 
+/// The items of a list of a checked object; none where the key is absent.
+pub(super) fn items_of<'v>(entries: &'v Map<String, Value>, name: &str) -> &'v [Value] {
+    let items = entries.get(name).and_then(Value::as_array);
+    items.map(Vec::as_slice).unwrap_or_default()
+}
+
 /// The texts of a list of a checked object; none where the key is absent.
-pub(super) fn texts_of(entries: &Map<String, Value>, name: &str) -> Vec<String> {
-    entries
-        .get(name)
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .map(str::to_owned)
-        .collect()
+pub(super) fn texts_of<'v>(entries: &'v Map<String, Value>, name: &str) -> Vec<&'v str> {
+    let texts = items_of(entries, name).iter();
+    texts.filter_map(Value::as_str).collect()
+}
+
+/// The objects of a list of a checked object, each with its place in the list; none where the key is absent.
+pub(super) fn objects_of<'v>(
+    entries: &'v Map<String, Value>,
+    name: &str,
+) -> Vec<(usize, &'v Map<String, Value>)> {
+    let objects = items_of(entries, name).iter();
+    objects.filter_map(Value::as_object).enumerate().collect()
 }

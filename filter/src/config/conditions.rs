@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::check::{child, is_token, text_of, texts_of};
+use super::check::{child, is_token, items_of, objects_of, text_of, texts_of};
 use super::error::ConfigError;
 use super::numbers::Numbers;
 use crate::glob::{Case, Steps, WordGlob};
@@ -161,14 +161,11 @@ fn each<T>(
     read: impl Fn(&Map<String, Value>, &str) -> Result<T, ConfigError>,
 ) -> Result<Vec<T>, ConfigError> {
     let place = child(place, key);
-    let conditions = entries.get(key).and_then(Value::as_array);
-    conditions
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_object)
-        .enumerate()
-        .map(|(at, condition)| read(condition, &format!("{place}/{at}")))
-        .collect()
+    let mut conditions = Vec::new();
+    for (at, condition) in objects_of(entries, key) {
+        conditions.push(read(condition, &format!("{place}/{at}"))?);
+    }
+    Ok(conditions)
 }
 
 fn text_test(condition: &Map<String, Value>) -> TextTest {
@@ -182,8 +179,8 @@ fn text_test(condition: &Map<String, Value>) -> TextTest {
     if let Some(wanted) = condition.get("exists").and_then(Value::as_bool) {
         return TextTest::Exists(wanted);
     }
-    let values = texts_of(condition, "in");
-    TextTest::OneOf(values.into_iter().map(String::into_bytes).collect())
+    let values = texts_of(condition, "in").into_iter();
+    TextTest::OneOf(values.map(|text| text.as_bytes().to_vec()).collect())
 }
 
 fn header(condition: &Map<String, Value>, place: &str) -> Result<HeaderCondition, ConfigError> {
@@ -294,13 +291,10 @@ fn json_test(
         return Ok(JsonTest::OneOf(vec![value]));
     }
     let place = child(place, "in");
-    let list = condition.get("in").and_then(Value::as_array);
-    let values = list
-        .into_iter()
-        .flatten()
-        .enumerate()
-        .map(|(at, value)| scalar(value, numbers, &format!("{place}/{at}")))
-        .collect::<Result<Vec<_>, _>>()?;
+    let mut values = Vec::new();
+    for (at, value) in items_of(condition, "in").iter().enumerate() {
+        values.push(scalar(value, numbers, &format!("{place}/{at}"))?);
+    }
     if let [first, others @ ..] = values.as_slice() {
         let kind = std::mem::discriminant(first);
         if others

@@ -41,8 +41,10 @@ impl fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 /// The known word that was probably meant, when one is near enough.
-pub(super) fn nearest<'w>(found: &str, known: impl Iterator<Item = &'w str>) -> Option<&'w str> {
+pub(super) fn nearest<'w>(found: &str, known: &[&'w str]) -> Option<&'w str> {
     known
+        .iter()
+        .copied()
         .map(|word| (distance(found, word), word))
         .filter(|(distance, word)| *distance <= word.len().div_ceil(3))
         .min_by_key(|(distance, _)| *distance)
@@ -79,11 +81,8 @@ mod tests {
     fn a_near_miss_is_recognised_and_a_far_one_is_not() {
         let known = ["listener_name", "rules", "message"];
 
-        assert_eq!(
-            nearest("listner_name", known.into_iter()),
-            Some("listener_name")
-        );
-        assert_eq!(nearest("Rule", known.into_iter()), Some("rules"));
-        assert_eq!(nearest("colour", known.into_iter()), None);
+        assert_eq!(nearest("listner_name", &known), Some("listener_name"));
+        assert_eq!(nearest("Rule", &known), Some("rules"));
+        assert_eq!(nearest("colour", &known), None);
     }
 }

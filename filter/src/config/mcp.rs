@@ -119,7 +119,7 @@ fn hosts(block: &Map<String, Value>) -> Result<Vec<String>, ConfigError> {
             ));
         }
     }
-    Ok(hosts)
+    Ok(hosts.into_iter().map(str::to_owned).collect())
 }
 
 #[cfg(test)]

@@ -84,14 +84,15 @@ const WORDS: &[&str] = &[
 impl SensitiveNames {
     /// The built-in names and the operator's own.
     #[must_use]
-    pub fn with(more: &[String]) -> Self {
-        let built_in = BUILT_IN.iter().map(|name| (*name).to_owned());
-        Self(
-            built_in
-                .chain(more.iter().map(|name| folded(name.as_bytes())))
-                .map(|name| (name, ()))
-                .collect(),
-        )
+    pub fn with(more: &[&str]) -> Self {
+        let mut names = Table::new();
+        for name in BUILT_IN {
+            names.insert((*name).to_owned(), ());
+        }
+        for name in more {
+            names.insert(folded(name.as_bytes()), ());
+        }
+        Self(names)
     }
 
     /// Whether a parameter carries a credential: by its name, or by any part of it that brackets or other signs set apart
@@ -186,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_credential_is_known_by_any_spelling_of_its_name() {
-        let names = SensitiveNames::with(&["Tenant-Code".to_owned()]);
+        let names = SensitiveNames::with(&["Tenant-Code"]);
         for spelled in [
             "access_token",
             "ACCESS_TOKEN",
