@@ -19,6 +19,7 @@
 
 pub mod limits;
 pub mod metrics;
+pub mod places;
 pub mod secret;
 pub mod table;
 

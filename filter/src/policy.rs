@@ -132,7 +132,7 @@ impl Policy {
         let index = Index::of(&rules);
         let looks_at_route = rules.iter().any(looks_at_route);
         let mut pointers = Pointers::default();
-        let mut form_names = FormNames::default();
+        let mut form_names = Vec::new();
         let mut wanted_headers = HeaderNames::default();
         // What a gRPC call says of itself, and in which form a refusal is read.
         if !rules.is_empty() {
@@ -163,7 +163,7 @@ impl Policy {
                 let known = pointers.len();
                 let number = pointers.add(&condition.pointer);
                 if let Some(name) = condition.pointer.first().filter(|_| number == known) {
-                    form_names.add(name, number);
+                    form_names.push((name.to_owned(), number));
                 }
                 number
             });
@@ -176,7 +176,7 @@ impl Policy {
             rules: compiled,
             index,
             pointers,
-            form_names,
+            form_names: FormNames::of(&form_names),
             wanted_headers,
             looks_at_route,
         }

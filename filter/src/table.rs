@@ -1,6 +1,6 @@
 //! A map for few entries: a sorted list. The standard library's trees cost the module eight kilobytes for each pair of types, and most
 //! maps of the gate hold a handful of entries. Looking up takes the logarithm of their number, and adding or removing moves those
-//! behind; where rules make keys by the thousand, a tree stays.
+//! behind; where keys come by the thousand, they stand in `Places`.
 
 use std::borrow::Borrow;
 

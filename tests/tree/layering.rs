@@ -4,7 +4,9 @@ use crate::files::{SourceFile, sources};
 
 /// The filter's modules from the bottom up. `request`, `policy` and the like stand for their folders, too.
 const LAYERS: [&[&str]; 11] = [
-    &["limits", "secret", "metrics", "table", "glob", "json"],
+    &[
+        "limits", "secret", "metrics", "table", "places", "glob", "json",
+    ],
     &["request", "approval", "identity", "grpc"],
     &["config"],
     &["policy", "statement"],

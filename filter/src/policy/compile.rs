@@ -1,16 +1,17 @@
 //! The index of the rules: for a request, the few that could meet it, by host, method and the literal segments with which
 //! a path begins. It leaves out only rules that surely do not meet, so that it changes no decision.
 
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BinaryHeap;
 
 use crate::config::RuleConfig;
 use crate::glob::PathGlob;
+use crate::places::{Place, Places};
 
 /// Where each rule is found.
 #[derive(Clone, Debug)]
 pub(super) struct Index {
-    /// Places of rules, ascending, by [`Key`].
-    places: BTreeMap<Vec<u8>, Vec<usize>>,
+    /// Places of rules by [`Key`].
+    places: Places,
     rules: usize,
     /// Most leading segments of a key.
     deepest: usize,
@@ -28,48 +29,17 @@ const KEYS_OF_A_RULE: usize = 16;
 
 impl Index {
     pub fn of(rules: &[RuleConfig]) -> Self {
-        let mut index = Self {
-            places: BTreeMap::new(),
+        let mut keys = Vec::new();
+        let mut deepest = 0;
+        for (place, rule) in rules.iter().enumerate() {
+            deepest = add_keys(place, rule, &mut keys).max(deepest);
+        }
+        Self {
             rules: rules.len(),
-            deepest: 0,
+            deepest,
+            places: Places::of(keys),
             looks_at_host: rules.iter().any(|rule| !rule.hosts.is_empty()),
             looks_at_path: rules.iter().any(|rule| !path_globs(rule).is_empty()),
-        };
-        for (place, rule) in rules.iter().enumerate() {
-            index.insert(place, rule);
-        }
-        index
-    }
-
-    fn insert(&mut self, place: usize, rule: &RuleConfig) {
-        let paths: Vec<Vec<&[u8]>> = one_at_least(
-            path_globs(rule)
-                .iter()
-                .map(|glob| glob.leading_segments().collect()),
-        );
-        let mut hosts: Vec<&[u8]> =
-            one_at_least(rule.hosts.iter().map(|glob| glob.literal().unwrap_or(ANY)));
-        let mut methods: Vec<&[u8]> =
-            one_at_least(rule.methods.iter().map(|method| method.as_bytes()));
-        if paths.len().saturating_mul(hosts.len()) > KEYS_OF_A_RULE.max(hosts.len()) {
-            hosts = vec![ANY];
-        }
-        let keys = paths.len().saturating_mul(hosts.len());
-        if keys.saturating_mul(methods.len()) > KEYS_OF_A_RULE.max(keys) {
-            methods = vec![ANY];
-        }
-        for host in &hosts {
-            for method in &methods {
-                for path in &paths {
-                    let mut key = Key::new(host, method);
-                    path.iter().for_each(|segment| key.push(segment));
-                    let places = self.places.entry(key.0).or_default();
-                    if places.last() != Some(&place) {
-                        places.push(place);
-                    }
-                    self.deepest = self.deepest.max(path.len());
-                }
-            }
         }
     }
 
@@ -106,14 +76,42 @@ impl Index {
 
     #[cfg(test)]
     pub fn keys(&self) -> usize {
-        self.places.len()
+        self.places.keys()
     }
 
     fn collect(&self, key: &Key, found: &mut Vec<usize>) {
-        if let Some(places) = self.places.get(&key.0) {
-            found.extend_from_slice(places);
+        let places = self.places.get(&key.0).iter();
+        found.extend(places.map(|(_, place)| *place));
+    }
+}
+
+/// Adds the keys of a rule, and tells the most leading segments of one.
+fn add_keys(place: usize, rule: &RuleConfig, keys: &mut Vec<Place>) -> usize {
+    let paths: Vec<Vec<&[u8]>> = one_at_least(
+        path_globs(rule)
+            .iter()
+            .map(|glob| glob.leading_segments().collect()),
+    );
+    let mut hosts: Vec<&[u8]> =
+        one_at_least(rule.hosts.iter().map(|glob| glob.literal().unwrap_or(ANY)));
+    let mut methods: Vec<&[u8]> = one_at_least(rule.methods.iter().map(|method| method.as_bytes()));
+    if paths.len().saturating_mul(hosts.len()) > KEYS_OF_A_RULE.max(hosts.len()) {
+        hosts = vec![ANY];
+    }
+    let combinations = paths.len().saturating_mul(hosts.len());
+    if combinations.saturating_mul(methods.len()) > KEYS_OF_A_RULE.max(combinations) {
+        methods = vec![ANY];
+    }
+    for host in &hosts {
+        for method in &methods {
+            for path in &paths {
+                let mut key = Key::new(host, method);
+                path.iter().for_each(|segment| key.push(segment));
+                keys.push((key.0, place));
+            }
         }
     }
+    paths.iter().map(Vec::len).max().unwrap_or_default()
 }
 
 /// Host, method and leading segments of a path in lower case, joined by signs that stand in none of them. An empty host or

@@ -1,15 +1,14 @@
 //! Whether a text that is no form could be read as one. Some readers go by the content-type too late, or take a request without one
 //! (Rack) or with any (Bottle) for a form; a JSON text may hold `&amount=5000&` in one of its own. Knows nothing of JSON.
 
-use std::collections::BTreeMap;
-
-use super::names::{Key, Names};
+use super::names::Names;
 use super::parameters;
 use crate::limits;
+use crate::places::Places;
 
 /// Names that matter, each with the numbers of those who ask for it.
 #[derive(Clone, Debug, Default)]
-pub struct FormNames(BTreeMap<Key, Vec<usize>>);
+pub struct FormNames(Places);
 
 /// A text with more odd names than anybody should have to look at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -17,11 +16,16 @@ pub struct FormNames(BTreeMap<Key, Vec<usize>>);
 pub struct TooManyNames;
 
 impl FormNames {
-    /// Adds a name.
-    pub fn add(&mut self, name: &str, number: usize) {
-        for key in Names::of(name.as_bytes()).own {
-            self.0.entry(key).or_default().push(number);
+    /// Takes names, each with the number of one who asks for it.
+    #[must_use]
+    pub fn of(names: &[(String, usize)]) -> Self {
+        let mut keys = Vec::new();
+        for (name, number) in names {
+            for key in Names::of(name.as_bytes()).own {
+                keys.push((key, *number));
+            }
         }
+        Self(Places::of(keys))
     }
 
     /// Gives the number of each name that a reader of forms could find in a text, in any spelling.
@@ -47,11 +51,9 @@ impl FormNames {
             }
             let names = Names::of(name);
             for key in names.own.iter().chain(&names.holders) {
-                let numbers = self.0.get(key);
-                numbers
-                    .into_iter()
-                    .flatten()
-                    .for_each(|number| found(*number));
+                for (_, number) in self.0.get(key) {
+                    found(*number);
+                }
             }
         }
         Ok(())
@@ -63,10 +65,7 @@ mod tests {
     use super::*;
 
     fn found_in(text: &str) -> Result<Vec<usize>, TooManyNames> {
-        let mut names = FormNames::default();
-        for (number, name) in ["amount", "user id"].into_iter().enumerate() {
-            names.add(name, number);
-        }
+        let names = FormNames::of(&[("amount".to_owned(), 0), ("user id".to_owned(), 1)]);
         let mut found = Vec::new();
         names.each_in(text.as_bytes(), &mut |number| found.push(number))?;
         found.sort_unstable();

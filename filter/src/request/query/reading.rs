@@ -1,11 +1,10 @@
 //! What the parameters of a query may mean to whoever reads them. A parameter is plain when every server reads the same
 //! name and value; a rule on any other cannot tell.
 
-use std::collections::BTreeMap;
-
 use super::names::{Key, Names};
 use super::parameters;
 use crate::limits;
+use crate::places::{Place, Places};
 use crate::request::RequestHead;
 use crate::request::path::{JOKER, decode, decode_leniently, plainest};
 
@@ -70,8 +69,15 @@ pub struct QueryReading {
     could_hold_any: bool,
 }
 
-/// Where parameters stand among the values, by name.
-type Places = BTreeMap<Key, Vec<usize>>;
+/// A reading that is being made: the same, with names as they come.
+#[derive(Debug, Default)]
+struct Collected {
+    values: Vec<Option<Vec<u8>>>,
+    own: Vec<Place>,
+    held: Vec<Place>,
+    spelled: Vec<Place>,
+    could_hold_any: bool,
+}
 
 impl QueryReading {
     /// Reads the query of a request.
@@ -82,9 +88,9 @@ impl QueryReading {
         let path_may_end_early = path.contains(&b'%')
             && plainest(path).is_none_or(|path| path.contains(&b'?') || path.contains(&JOKER));
         let query = head.query().unwrap_or_default();
-        let mut reading = Self {
+        let mut reading = Collected {
             could_hold_any: path_may_end_early,
-            ..Self::default()
+            ..Collected::default()
         };
         let is_cut = query.contains(&b'#');
         let mut before = None;
@@ -107,28 +113,12 @@ impl QueryReading {
             let name = piece.split(|byte| *byte == b'=').next();
             reading.add(name.unwrap_or_default(), false, None);
         }
-        reading
-    }
-
-    fn add(&mut self, spelled: &[u8], is_alone: bool, value: Option<Vec<u8>>) {
-        let names = Names::of(spelled);
-        let place = self.values.len();
-        self.values.push(value);
-        self.could_hold_any |= names.could_be_any;
-        let put = |places: &mut Places, key: Key| {
-            let places = places.entry(key).or_default();
-            places.push(place);
-        };
-        names
-            .own
-            .into_iter()
-            .for_each(|key| put(&mut self.own, key));
-        names
-            .holders
-            .into_iter()
-            .for_each(|key| put(&mut self.held, key));
-        if is_alone {
-            put(&mut self.spelled, spelled.to_vec());
+        Self {
+            values: reading.values,
+            own: Places::of(reading.own),
+            held: Places::of(reading.held),
+            spelled: Places::of(reading.spelled),
+            could_hold_any: reading.could_hold_any,
         }
     }
 
@@ -138,13 +128,11 @@ impl QueryReading {
         // All places are the same one, or there are several.
         let mut only: Option<Option<usize>> = None;
         for key in &name.keys {
-            for places in [self.own.get(key), self.held.get(key)]
-                .into_iter()
-                .flatten()
-            {
-                let place = match (places.as_slice(), only) {
-                    ([place], None) => Some(*place),
-                    ([place], Some(known)) if known == Some(*place) => known,
+            for places in [self.own.get(key), self.held.get(key)] {
+                let place = match (places, only) {
+                    ([], _) => continue,
+                    ([(_, place)], None) => Some(*place),
+                    ([(_, place)], Some(known)) if known == Some(*place) => known,
                     _ => None,
                 };
                 only = Some(place);
@@ -154,17 +142,33 @@ impl QueryReading {
             return Said::Absent;
         }
         // `user=2` beside `user[id]=1` replaces it for some.
-        let is_replaced = name.holders.iter().any(|key| self.own.contains_key(key));
-        let spelled = self.spelled.get(&name.written);
+        let is_replaced = name.holders.iter().any(|key| self.own.contains(key));
+        let is_spelled = self.spelled.contains(&name.written);
         let value = only
             .flatten()
-            .filter(|_| spelled.is_some() && !is_replaced && !self.could_hold_any)
+            .filter(|_| is_spelled && !is_replaced && !self.could_hold_any)
             .and_then(|place| self.values.get(place)?.as_deref());
         match value {
             Some(value) => Said::Plain(value),
             None => Said::Doubtful {
-                surely_there: !is_replaced && spelled.is_some(),
+                surely_there: !is_replaced && is_spelled,
             },
+        }
+    }
+}
+
+impl Collected {
+    fn add(&mut self, spelled: &[u8], is_alone: bool, value: Option<Vec<u8>>) {
+        let names = Names::of(spelled);
+        let place = self.values.len();
+        self.values.push(value);
+        self.could_hold_any |= names.could_be_any;
+        self.own
+            .extend(names.own.into_iter().map(|key| (key, place)));
+        self.held
+            .extend(names.holders.into_iter().map(|key| (key, place)));
+        if is_alone {
+            self.spelled.push((spelled.to_vec(), place));
         }
     }
 }
