@@ -107,7 +107,7 @@ impl PathGlob {
             .map(|segment| match segment {
                 "**" => Ok(Segment::AnyDepth),
                 "" | "." | ".." => Err(PathGlobFault::NotCanonical),
-                word if word.contains("**") => Err(PathGlobFault::PartialAnyDepth),
+                word if has_any_depth(word) => Err(PathGlobFault::PartialAnyDepth),
                 word => Ok(Segment::One(WordGlob::parse(word))),
             })
             .collect::<Result<Vec<_>, _>>()?;
@@ -147,6 +147,11 @@ impl PathGlob {
             },
         )
     }
+}
+
+/// Whether there are two stars in a row.
+pub fn has_any_depth(text: &str) -> bool {
+    text.as_bytes().windows(2).any(|pair| pair == b"**")
 }
 
 /// The segments of a path; `None` for what is no path, such as `*`. A trailing slash makes no difference: servers

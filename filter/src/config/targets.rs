@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::check::{child, is_token, texts_of};
 use super::error::{self, ConfigError};
-use crate::glob::{PathGlob, WordGlob};
+use crate::glob::{PathGlob, WordGlob, has_any_depth};
 
 /// Reads each text under a key; the reader is told where it stands.
 fn each<T>(
@@ -137,6 +137,6 @@ fn grpc_glob(pattern: &str) -> Option<PathGlob> {
     let (service, method) = pattern.split_once('/')?;
     let in_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'*');
     let is_word = |word: &str| !word.is_empty() && word.bytes().all(in_name);
-    let fits = service.split('.').all(is_word) && is_word(method) && !pattern.contains("**");
+    let fits = service.split('.').all(is_word) && is_word(method) && !has_any_depth(pattern);
     fits.then(|| PathGlob::parse(&format!("/{pattern}")).ok())?
 }

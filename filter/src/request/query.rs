@@ -129,7 +129,10 @@ impl SensitiveNames {
         let without_number = folded.trim_end_matches(|character: char| character.is_ascii_digit());
         self.0.contains(folded)
             || self.0.contains(without_number)
-            || WORDS.iter().any(|word| folded.contains(word))
+            || WORDS.iter().any(|word| {
+                let mut parts = folded.as_bytes().windows(word.len());
+                parts.any(|part| part == word.as_bytes())
+            })
     }
 }
 

@@ -252,8 +252,8 @@ fn era(headers: &Headers, call: &Call<'_>) -> Result<Era, RpcError> {
 }
 
 fn unsupported_header(version: &str) -> RpcError {
-    let legacy = LEGACY.map(|version| format!(",\"{version}\"")).concat();
-    unsupported(version, &format!("[\"{MODERN}\"{legacy}]"))
+    let legacy = LEGACY.join("\",\"");
+    unsupported(version, &format!("[\"{MODERN}\",\"{legacy}\"]"))
 }
 
 fn unsupported(version: &str, supported: &str) -> RpcError {

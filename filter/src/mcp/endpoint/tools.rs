@@ -150,7 +150,9 @@ fn whole(arguments: &Map<String, Value>, name: &str) -> Result<Option<u64>, Refu
     if text.starts_with('-') || text == "0.0" {
         return Ok(None);
     }
-    let is_huge = text.contains('e') && !text.contains("e-");
+    let is_huge = text
+        .split_once('e')
+        .is_some_and(|(_, exponent)| !exponent.starts_with('-'));
     match text.strip_suffix(".0") {
         Some(whole) => Ok(Some(whole.parse().unwrap_or(u64::MAX))),
         None if is_huge => Ok(Some(u64::MAX)),
@@ -179,30 +181,35 @@ fn status(arguments: &Map<String, Value>) -> Result<Option<&'static str>, Refuse
 
 /// All tools as `tools/list` shows them, in an order that never changes.
 pub(super) fn list() -> String {
-    let tools = [Family::Approval, Family::Review].into_iter().flat_map(|family| {
-        SHOWN.iter().map(move |tool| {
+    let mut tools = String::new();
+    for family in [Family::Approval, Family::Review] {
+        for tool in &SHOWN {
+            if !tools.is_empty() {
+                tools.push(',');
+            }
             let name = format!("{}_{}", family.prefix(), tool.verb);
             let alias = match family {
                 Family::Approval => String::new(),
                 Family::Review => format!("Alias of approval_{}. ", tool.verb),
             };
-            let description = tool.description.replace("approval_", &format!("{}_", family.prefix()));
-            let output = tool.output.replace("$APPROVAL", APPROVAL).replace("$REQUIRED", REQUIRED);
-            format!(
+            let description = tool.description.replace('$', family.prefix());
+            let output = tool.output.replace('$', APPROVAL).replace('%', REQUIRED);
+            tools.push_str(&format!(
                 r#"{{"name":"{name}","description":"{alias}{description}{NEXT}","inputSchema":{{"type":"object","additionalProperties":false,{}}},"outputSchema":{{"type":"object",{output}}},"annotations":{{"readOnlyHint":true}}}}"#,
                 tool.input
-            )
-        })
-    });
-    format!("[{}]", tools.collect::<Vec<_>>().join(","))
+            ));
+        }
+    }
+    format!("[{tools}]")
 }
 
 struct Shown {
     verb: &'static str,
+    /// With `$` for the family's word.
     description: &'static str,
     /// Members of the schema of its arguments.
     input: &'static str,
-    /// Members of the schema of its result.
+    /// Members of the schema of its result, with `$` for the properties of an approval and `%` for those that are always there.
     output: &'static str,
 }
 
@@ -215,19 +222,19 @@ const SHOWN: [Shown; 3] = [
         verb: "status",
         description: "Read one approval request by the id that a denial named. Nothing is approved or spent by reading.",
         input: r#""properties":{"id":{"type":"string","description":"The approval id of the denial"}},"required":["id"]"#,
-        output: r#""properties":{$APPROVAL},"required":[$REQUIRED]"#,
+        output: r#""properties":{$},"required":[%]"#,
     },
     Shown {
         verb: "wait",
-        description: "Wait until a person has decided about an approval request, or the time is over. timed_out=true is no error: call approval_wait again.",
+        description: "Wait until a person has decided about an approval request, or the time is over. timed_out=true is no error: call $_wait again.",
         input: r#""properties":{"id":{"type":"string","description":"The approval id of the denial"},"timeout_seconds":{"type":"integer","default":60,"maximum":300,"description":"How long to wait. Some clients give a call up after 60 to 120 seconds"}},"required":["id"]"#,
-        output: r#""properties":{$APPROVAL,"timed_out":{"type":"boolean"},"waited_seconds":{"type":"integer"}},"required":[$REQUIRED,"timed_out","waited_seconds"]"#,
+        output: r#""properties":{$,"timed_out":{"type":"boolean"},"waited_seconds":{"type":"integer"}},"required":[%,"timed_out","waited_seconds"]"#,
     },
     Shown {
         verb: "list",
         description: "List the approval requests that were filed here, newest first, whichever listener filed them.",
         input: r#""properties":{"status":{"type":"string","description":"PENDING, APPROVED, REJECTED, REVOKED, PROCESSING, EXECUTED or EXPIRED; all without it"},"limit":{"type":"integer","default":20,"maximum":200}}"#,
-        output: r#""properties":{"reviews":{"type":"array","items":{"type":"object","properties":{$APPROVAL},"required":[$REQUIRED]}}},"required":["reviews"]"#,
+        output: r#""properties":{"reviews":{"type":"array","items":{"type":"object","properties":{$},"required":[%]}}},"required":["reviews"]"#,
     },
 ];
 
