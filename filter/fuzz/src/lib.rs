@@ -45,7 +45,7 @@ pub fn config(bytes: &[u8]) {
             let _ = Stream::open(&listener, head, true, &NothingKnown);
         }
         Err(error) => assert!(
-            !error.problem.is_empty() && !error.hint.is_empty(),
+            !error.problem().is_empty() && !error.hint().is_empty(),
             "{error:?}"
         ),
     }

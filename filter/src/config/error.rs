@@ -3,37 +3,57 @@
 use std::fmt;
 
 /// A configuration that was refused. Nothing of it is used.
+///
+/// In a box, since what reads a configuration passes it on in hundreds of places.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConfigError {
-    /// JSON pointer of the place (RFC 6901); empty for the whole document.
-    pub pointer: String,
-    /// What is wrong there, and what is allowed.
-    pub problem: String,
-    /// What to do about it.
-    pub hint: String,
+pub struct ConfigError(Box<Refusal>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Refusal {
+    pointer: String,
+    problem: String,
+    hint: String,
 }
 
 impl ConfigError {
     pub(super) fn new(pointer: &str, problem: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self {
+        Self(Box::new(Refusal {
             pointer: pointer.to_owned(),
             problem: problem.into(),
             hint: hint.into(),
-        }
+        }))
+    }
+
+    /// JSON pointer of the place (RFC 6901); empty for the whole document.
+    #[must_use]
+    pub fn pointer(&self) -> &str {
+        &self.0.pointer
+    }
+
+    /// What is wrong there, and what is allowed.
+    #[must_use]
+    pub fn problem(&self) -> &str {
+        &self.0.problem
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> &str {
+        &self.0.hint
     }
 }
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = if self.pointer.is_empty() {
-            "the whole document"
-        } else {
-            &self.pointer
+        let place = match self.pointer() {
+            "" => "the whole document",
+            pointer => pointer,
         };
         write!(
             formatter,
             "invalid plugin configuration at {place}: {}; hint: {}",
-            self.problem, self.hint
+            self.problem(),
+            self.hint()
         )
     }
 }

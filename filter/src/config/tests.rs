@@ -259,8 +259,8 @@ fn err_what_has_no_meaning_or_contradicts_itself() {
     for (text, pointer, remedy) in table {
         let error = Config::parse(text.as_bytes()).expect_err(&text);
 
-        assert_eq!(error.pointer, pointer, "{text}");
-        assert!(error.hint.contains(remedy), "{error}");
+        assert_eq!(error.pointer(), pointer, "{text}");
+        assert!(error.hint().contains(remedy), "{error}");
     }
 }
 
@@ -329,7 +329,7 @@ fn err_conditions_that_could_never_match() {
         let text = with_rule(&format!(r#"{{"action":"deny","match":{{{conditions}}}}}"#));
 
         assert_eq!(
-            Config::parse(text.as_bytes()).expect_err(&text).pointer,
+            Config::parse(text.as_bytes()).expect_err(&text).pointer(),
             pointer
         );
     }
