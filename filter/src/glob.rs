@@ -102,15 +102,15 @@ impl PathGlob {
                 segments: Vec::new(),
             });
         }
-        let segments = inner
-            .split('/')
-            .map(|segment| match segment {
-                "**" => Ok(Segment::AnyDepth),
-                "" | "." | ".." => Err(PathGlobFault::NotCanonical),
-                word if has_any_depth(word) => Err(PathGlobFault::PartialAnyDepth),
-                word => Ok(Segment::One(WordGlob::parse(word))),
-            })
-            .collect::<Result<Vec<_>, _>>()?;
+        let mut segments = Vec::new();
+        for segment in inner.split('/') {
+            segments.push(match segment {
+                "**" => Segment::AnyDepth,
+                "" | "." | ".." => return Err(PathGlobFault::NotCanonical),
+                word if has_any_depth(word) => return Err(PathGlobFault::PartialAnyDepth),
+                word => Segment::One(WordGlob::parse(word)),
+            });
+        }
         Ok(Self { segments })
     }
 

@@ -346,18 +346,19 @@ pub(super) fn take_lease(key: &str, length: u64) -> bool {
 pub(super) fn shared_numbers(key: &str) -> (Vec<u64>, Option<u32>) {
     let (bytes, version) = hostcalls::get_shared_data(key).unwrap_or((None, None));
     let bytes = bytes.unwrap_or_default();
-    let numbers = bytes
-        .chunks_exact(8)
-        .filter_map(|chunk| chunk.try_into().ok());
-    (numbers.map(u64::from_le_bytes).collect(), version)
+    let mut numbers = Vec::new();
+    for chunk in bytes.as_chunks().0 {
+        numbers.push(u64::from_le_bytes(*chunk));
+    }
+    (numbers, version)
 }
 
 /// Writes them; `false` where somebody else has changed them meanwhile.
 pub(super) fn share_numbers(key: &str, numbers: &[u64], version: Option<u32>) -> bool {
-    let bytes: Vec<u8> = numbers
-        .iter()
-        .flat_map(|number| number.to_le_bytes())
-        .collect();
+    let mut bytes = Vec::new();
+    for number in numbers {
+        bytes.extend_from_slice(&number.to_le_bytes());
+    }
     hostcalls::set_shared_data(key, Some(&bytes), version).is_ok()
 }
 

@@ -45,19 +45,13 @@ impl Numbers {
                 "correct the JSON, each key once",
             )
         })?;
-        let exact = places
-            .into_iter()
-            .zip(found)
-            .filter_map(|(place, found)| match found {
-                Found::Number(number) => Some((place, number)),
-                Found::Absent
-                | Found::Ambiguous
-                | Found::Null
-                | Found::Bool(_)
-                | Found::Text(_)
-                | Found::Composite => None,
-            });
-        Ok(Self(exact.collect()))
+        let mut exact = Table::new();
+        for (place, found) in places.into_iter().zip(found) {
+            if let Found::Number(number) = found {
+                exact.insert(place, number);
+            }
+        }
+        Ok(Self(exact))
     }
 
     /// The number that stands at a place.

@@ -288,12 +288,14 @@ pub enum ListFault {
 /// When the plane has no list, or the answer cannot be trusted.
 pub fn read_list(answer: &PlaneAnswer) -> Result<Vec<(ApprovalId, Status)>, ListFault> {
     let entries = listed(answer)?;
-    let stands = |entry: &Value| {
-        let entry = entry.as_object()?;
-        let id = text(entry, "id").and_then(ApprovalId::parse_canonical)?;
-        Some((id, text(entry, "status").map(Status::parse)?))
-    };
-    Ok(entries.iter().filter_map(stands).collect())
+    let mut stand = Vec::new();
+    for entry in entries.iter().filter_map(Value::as_object) {
+        let id = text(entry, "id").and_then(ApprovalId::parse_canonical);
+        if let (Some(id), Some(status)) = (id, text(entry, "status")) {
+            stand.push((id, Status::parse(status)));
+        }
+    }
+    Ok(stand)
 }
 
 /// Reads the answer to a list, each approval whole, and how many of them cannot be read.
@@ -304,8 +306,10 @@ pub fn read_list(answer: &PlaneAnswer) -> Result<Vec<(ApprovalId, Status)>, List
 pub fn read_views(answer: &PlaneAnswer) -> Result<(Vec<ApprovalView>, usize), ListFault> {
     let entries = listed(answer)?;
     let count = entries.len();
-    let read = |entry: &Value| view(entry.as_object()?).ok();
-    let views: Vec<ApprovalView> = entries.iter().filter_map(read).collect();
+    let mut views = Vec::new();
+    for entry in entries.iter().filter_map(Value::as_object) {
+        views.extend(view(entry).ok());
+    }
     let left_out = count.saturating_sub(views.len());
     Ok((views, left_out))
 }

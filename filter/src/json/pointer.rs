@@ -31,11 +31,11 @@ impl Pointer {
         if pieces.next() != Some("") {
             return Err(NoPointer);
         }
-        pieces
-            .map(unescaped)
-            .collect::<Option<Vec<_>>>()
-            .map(|names| Self { names })
-            .ok_or(NoPointer)
+        let mut names = Vec::new();
+        for piece in pieces {
+            names.push(unescaped(piece).ok_or(NoPointer)?);
+        }
+        Ok(Self { names })
     }
 }
 
@@ -76,6 +76,13 @@ pub(super) struct Node {
     pub ends: Option<usize>,
     /// What lies below, by folded name; each with its name as written and its place among the nodes.
     pub below: Table<String, Vec<(String, usize)>>,
+}
+
+impl Node {
+    /// All that lies below, each with its name as written and its place among the nodes.
+    pub fn children(&self) -> impl Iterator<Item = &(String, usize)> {
+        self.below.values().flatten()
+    }
 }
 
 impl Default for Pointers {

@@ -191,11 +191,18 @@ impl<'t> Reader<'t, '_> {
 
     fn array(&mut self, node: Option<usize>, depth: usize) -> Result<(), NotStrict> {
         let below = node.and_then(|at| self.pointers.node(at));
-        let wanted: Table<usize, usize> = below
-            .into_iter()
-            .flat_map(|node| node.below.values().flatten())
-            .filter_map(|(name, child)| Some((index_of(name)?, *child)))
-            .collect();
+        let mut wanted: Table<usize, usize> = Table::new();
+        let mut named = Vec::new();
+        if let Some(node) = below {
+            for (name, child) in node.children() {
+                if let Some(index) = index_of(name) {
+                    wanted.insert(index, *child);
+                }
+                if !is_for_lists(name) {
+                    named.push(*child);
+                }
+            }
+        }
         self.take(b'[')?;
         self.skip_space();
         if self.peek() == Some(b']') {
@@ -216,11 +223,7 @@ impl<'t> Reader<'t, '_> {
         }
         if holds_composites {
             // A pointer names a member where a list stands: a server that takes many for one reads it in each of them.
-            let named = below
-                .into_iter()
-                .flat_map(|node| node.below.values().flatten());
-            let named = named.filter(|(name, _)| !is_for_lists(name));
-            self.mark_all_doubtful(named.map(|(_, child)| *child).collect());
+            self.mark_all_doubtful(named);
         }
         self.take(b']')
     }
@@ -289,22 +292,21 @@ impl<'t> Reader<'t, '_> {
 
     /// Everything below a name is doubtful unless the object has the name once, spelled as the pointer has it.
     fn mark_doubtful(&mut self, node: Option<usize>, name: &str, plainly: Option<&str>) {
-        let alike = node
-            .and_then(|at| self.pointers.node(at)?.below.get(name))
-            .map(Vec::as_slice)
-            .unwrap_or_default();
-        let doubtful = alike
-            .iter()
-            .filter(|(spelled, _)| plainly != Some(spelled))
-            .map(|(_, child)| *child);
-        self.mark_all_doubtful(doubtful.collect());
+        let Some(alike) = node.and_then(|at| self.pointers.node(at)?.below.get(name)) else {
+            return;
+        };
+        let mut doubtful = Vec::new();
+        for (spelled, child) in alike {
+            if plainly != Some(spelled) {
+                doubtful.push(*child);
+            }
+        }
+        self.mark_all_doubtful(doubtful);
     }
 
     /// A pointer names the first of a list where one value stands: a server that takes one for many reads it there.
     fn mark_first_doubtful(&mut self, node: Option<usize>) {
-        let first = node.and_then(|at| self.pointers.node(at)?.below.get("0"));
-        let first = first.into_iter().flatten().map(|(_, child)| *child);
-        self.mark_all_doubtful(first.collect());
+        self.mark_doubtful(node, "0", None);
     }
 
     /// Marks these nodes and everything below them.
@@ -313,7 +315,9 @@ impl<'t> Reader<'t, '_> {
             if let Some(place) = node.ends.and_then(|number| self.found.get_mut(number)) {
                 *place = Found::Ambiguous;
             }
-            doubtful.extend(node.below.values().flatten().map(|(_, child)| *child));
+            for (_, child) in node.children() {
+                doubtful.push(*child);
+            }
         }
     }
 

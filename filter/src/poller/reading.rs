@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use super::{Order, Poller, Watcher, failed_as};
+use super::{Order, Poller, failed_as};
 use crate::approval::{ApprovalId, Next};
 use crate::control_plane::{ApprovalView, PlaneAnswer, PlaneFault, ReadFault, read_approval};
 use crate::event::News;
@@ -77,16 +77,22 @@ impl Poller {
         // Where the list is read seldom, what it said is old by now.
         let of_late = self.interval_ms.saturating_mul(2);
         let fresh_from = now.saturating_sub(of_late.min(limits::SEEN_OF_LATE_MS));
-        let over = self.waited_for().filter_map(|(id, watch)| {
-            watch.next_deadline().filter(|deadline| *deadline <= now)?;
-            let (asked_at, view) = watch.seen.as_ref()?;
-            (*asked_at >= fresh_from).then(|| (id.clone(), Rc::clone(view)))
-        });
-        let over: Vec<_> = over.collect();
-        let told = over
-            .into_iter()
-            .flat_map(|(id, view)| self.tell_read(&id, &Ok(view), Some(now), now));
-        told.collect()
+        let mut over = Vec::new();
+        for (id, watch) in self.waited_for() {
+            if watch
+                .next_deadline()
+                .is_some_and(|deadline| deadline <= now)
+                && let Some((asked_at, view)) = &watch.seen
+                && *asked_at >= fresh_from
+            {
+                over.push((id.clone(), Rc::clone(view)));
+            }
+        }
+        let mut orders = Vec::new();
+        for (id, view) in over {
+            orders.extend(self.tell_read(&id, &Ok(view), Some(now), now));
+        }
+        orders
     }
 
     /// Tells those that wait for an approval, or those of them whose time was over by `over_at`.
@@ -97,20 +103,19 @@ impl Poller {
         over_at: Option<u64>,
         now: u64,
     ) -> Vec<Order> {
-        let deadlines = self.approvals.get(id).map(|watch| &watch.deadlines);
-        let told: Vec<(Watcher, u64)> = deadlines
-            .into_iter()
-            .flat_map(|deadlines| deadlines.iter())
-            .filter(|(_, deadline)| over_at.is_none_or(|at| **deadline <= at))
-            .map(|(watcher, deadline)| (*watcher, *deadline))
-            .collect();
-        let tell = |(watcher, deadline): (Watcher, u64)| {
-            let deadline = self.hurried.get(&watcher).copied().unwrap_or(deadline);
-            self.unwatch(watcher);
-            let left_ms = deadline.saturating_sub(now);
-            let read = read.clone();
-            Order::Tell(watcher, News::Read { read, left_ms })
+        let Some(watch) = self.approvals.get(id) else {
+            return Vec::new();
         };
-        told.into_iter().map(tell).collect()
+        let mut orders = Vec::new();
+        for (watcher, deadline) in watch.deadlines.clone() {
+            if over_at.is_none_or(|at| deadline <= at) {
+                let deadline = self.hurried.get(&watcher).copied().unwrap_or(deadline);
+                self.unwatch(watcher);
+                let left_ms = deadline.saturating_sub(now);
+                let read = read.clone();
+                orders.push(Order::Tell(watcher, News::Read { read, left_ms }));
+            }
+        }
+        orders
     }
 }

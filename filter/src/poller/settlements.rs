@@ -68,14 +68,16 @@ impl Settlements {
 
     /// Tells again what is due.
     pub fn again(&mut self, plane: &ControlPlane, now: u64) -> Vec<Order> {
-        let all = std::mem::take(&mut self.0).into_iter();
-        let (due, later): (Vec<_>, Vec<_>) = all.partition(|(at, _)| *at <= now);
-        self.0 = later;
-        let again = due.into_iter().flat_map(|(_, mut settling)| {
-            settling.tries = settling.tries.saturating_add(1);
-            tell(plane, settling)
-        });
-        again.collect()
+        let mut orders = Vec::new();
+        for (at, mut settling) in std::mem::take(&mut self.0) {
+            if at <= now {
+                settling.tries = settling.tries.saturating_add(1);
+                orders.extend(tell(plane, settling));
+            } else {
+                self.0.push((at, settling));
+            }
+        }
+        orders
     }
 }
 
