@@ -172,17 +172,17 @@ impl Correlation {
     /// Takes what a request carries; a value that stands twice or is no visible text is left out.
     #[must_use]
     pub fn of(headers: &[(String, Vec<u8>)]) -> Self {
-        let usable = |name: &'static str| {
-            let values = values(headers, name);
-            let [value] = values.as_slice() else {
-                return None;
-            };
-            let text = std::str::from_utf8(value).ok()?;
-            let fits = !text.is_empty() && text.len() <= limits::CORRELATION_BYTES;
-            let is_visible = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
-            (fits && is_visible).then(|| (name, text.to_owned()))
-        };
-        Self(CORRELATING.into_iter().filter_map(usable).collect())
+        let mut usable = Vec::new();
+        for name in CORRELATING {
+            if let [value] = values(headers, name).as_slice()
+                && let Ok(text) = std::str::from_utf8(value)
+                && (1..=limits::CORRELATION_BYTES).contains(&text.len())
+                && text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+            {
+                usable.push((name, text.to_owned()));
+            }
+        }
+        Self(usable)
     }
 
     /// The headers.

@@ -453,8 +453,9 @@ impl Poller {
             Ok(Filing::Held { status, .. }) => self.tell_all(id, &status),
             Err(fault) => {
                 let mut orders = failed(&fault, "claim");
-                let told = self.take_watchers(id).into_iter();
-                orders.extend(told.map(|watcher| Order::Tell(watcher, News::NotChecked)));
+                for watcher in self.take_watchers(id) {
+                    orders.push(Order::Tell(watcher, News::NotChecked));
+                }
                 orders
             }
         };
@@ -484,32 +485,32 @@ impl Poller {
 
     /// The budget bounds when a claim starts, so only those end whose time was over by then.
     fn end_holds(&mut self, id: &ApprovalId, claimed_at: u64) -> Vec<Order> {
-        let over: Vec<Watcher> = self
-            .approvals
-            .get(id)
-            .map(|watch| watch.over_at(claimed_at))
-            .unwrap_or_default();
-        let end = |watcher| {
+        let watch = self.approvals.get(id);
+        let over = watch.map(|watch| watch.over_at(claimed_at));
+        let mut orders = Vec::new();
+        for watcher in over.unwrap_or_default() {
             self.unwatch(watcher);
-            Order::Tell(watcher, News::TimeOver)
-        };
-        over.into_iter().map(end).collect()
+            orders.push(Order::Tell(watcher, News::TimeOver));
+        }
+        orders
     }
 
     fn tell_all(&mut self, id: &ApprovalId, status: &Status) -> Vec<Order> {
-        let told = self.take_watchers(id).into_iter();
-        told.map(|watcher| Order::Tell(watcher, News::Stands(status.clone())))
-            .collect()
+        let mut orders = Vec::new();
+        for watcher in self.take_watchers(id) {
+            orders.push(Order::Tell(watcher, News::Stands(status.clone())));
+        }
+        orders
     }
 
     fn take_watchers(&mut self, id: &ApprovalId) -> Vec<Watcher> {
         let Some(watch) = self.approvals.get_mut(id) else {
             return Vec::new();
         };
-        let deadlines = std::mem::take(&mut watch.deadlines).into_iter();
-        let watchers: Vec<Watcher> = deadlines.map(|(watcher, _)| watcher).collect();
-        for watcher in &watchers {
-            self.watchers.remove(watcher);
+        let mut watchers = Vec::new();
+        for (watcher, _) in std::mem::take(&mut watch.deadlines) {
+            self.watchers.remove(&watcher);
+            watchers.push(watcher);
         }
         if watch.is_over() {
             self.approvals.remove(id);

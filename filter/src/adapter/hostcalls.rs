@@ -385,14 +385,16 @@ pub(super) struct Metrics {
 impl Metrics {
     /// Defines every metric, so that each shows from the start with its zero.
     pub fn define(serves_tools: bool) -> Self {
-        let define = |counter: Counter| {
-            let id = hostcalls::define_metric(MetricType::Counter, counter.name()).ok()?;
-            Some((counter, id))
-        };
+        let mut counters = Vec::new();
+        for counter in Counter::ALL {
+            if let Ok(id) = hostcalls::define_metric(MetricType::Counter, counter.name()) {
+                counters.push((counter, id));
+            }
+        }
         let gauge = |name| hostcalls::define_metric(MetricType::Gauge, name).ok();
         let (held, waits) = (gauge(HELD_GAUGE), gauge(MCP_WAITS_GAUGE));
         Self {
-            counters: Counter::ALL.into_iter().filter_map(define).collect(),
+            counters,
             waiting: if serves_tools { waits.or(held) } else { held },
         }
     }

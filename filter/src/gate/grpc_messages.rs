@@ -358,19 +358,19 @@ impl Gate {
         if messages.deciding.is_none() && messages.released.is_empty() {
             messages.in_flight.clear();
         }
-        let flights = std::mem::take(&mut messages.unsettled).into_iter();
-        flights
-            .flat_map(|(id, pending)| self.settling(listener, id, pending, settlement))
-            .collect()
+        let mut effects = Vec::new();
+        for (id, pending) in std::mem::take(&mut messages.unsettled) {
+            effects.extend(self.settling(listener, id, pending, settlement));
+        }
+        effects
     }
 
     /// The call is over. What was released and did not go on is given back.
     fn ended_call(&self, listener: &Listener, messages: &MessageGate) -> Vec<Effect> {
-        let mut effects: Vec<Effect> = messages
-            .released
-            .iter()
-            .flat_map(released_for_nobody)
-            .collect();
+        let mut effects = Vec::new();
+        for release in &messages.released {
+            effects.extend(released_for_nobody(release));
+        }
         let gone = match &messages.deciding {
             Some(Deciding::Filed(_)) => Gone::WhileAsking,
             Some(Deciding::Waiting(id)) => Gone::WhileWaiting(id),
@@ -393,7 +393,9 @@ impl Gate {
         let denial =
             Denial::new(self.held_by.message.clone(), reason).with_tools(listener.names_the_tool());
         let mut effects = told_refusal(listener, &self.held_by.rule_name, &denial, fault);
-        effects.extend(messages.released.iter().flat_map(released_for_nobody));
+        for release in &messages.released {
+            effects.extend(released_for_nobody(release));
+        }
         // What has gone on may run.
         for flight in &messages.unsettled {
             effects.push(settle(flight.clone(), Settlement::Spent));

@@ -29,7 +29,10 @@ impl<'t> Members<'t> {
     /// case or in letters that fold to the same.
     #[must_use]
     pub fn look_alike(&self, known: &[&str]) -> Option<&str> {
-        let mut seen: Vec<String> = known.iter().map(|name| folded(name)).collect();
+        let mut seen = Vec::new();
+        for name in known {
+            seen.push(folded(name));
+        }
         for (name, _) in &self.0 {
             if known.contains(&name.as_str()) {
                 continue;

@@ -80,9 +80,12 @@ impl ApprovalWatch {
     }
 
     pub fn over_at(&self, now: u64) -> Vec<Watcher> {
-        let all = self.deadlines.iter();
-        all.filter(|(_, deadline)| **deadline <= now)
-            .map(|(watcher, _)| *watcher)
-            .collect()
+        let mut over = Vec::new();
+        for (watcher, deadline) in self.deadlines.iter() {
+            if *deadline <= now {
+                over.push(*watcher);
+            }
+        }
+        over
     }
 }
