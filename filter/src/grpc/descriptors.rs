@@ -107,6 +107,9 @@ pub enum DescriptorError {
     },
 }
 
+/// In a box, since what reads a set passes it on in many places.
+type Refusal = Box<DescriptorError>;
+
 const COMPILE: &str = "make the set with protoc --include_imports --descriptor_set_out=FILE";
 
 fn place(file: &str) -> String {
@@ -125,7 +128,8 @@ impl Descriptors {
     ///
     /// When the bytes are no such set, or something in it does not resolve.
     pub fn parse(set: &[u8]) -> Result<Self, DescriptorError> {
-        resolve::resolve(read::read(set)?)
+        let read = read::read(set).and_then(resolve::resolve);
+        read.map_err(|refusal| *refusal)
     }
 
     /// The method of this path, if the set has it.

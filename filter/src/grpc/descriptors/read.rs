@@ -4,7 +4,7 @@
 use super::super::order::order;
 use super::super::wire::{self, Malformed, Value};
 use super::features::Features;
-use super::{DescriptorError, Enum};
+use super::{DescriptorError, Enum, Refusal};
 use crate::limits;
 
 /// Everything that the files of a set declare, borrowed from its bytes.
@@ -117,14 +117,14 @@ fn text(bytes: &[u8]) -> Result<&str, Malformed> {
     std::str::from_utf8(bytes).map_err(|_| Malformed)
 }
 
-fn malformed(file: &str) -> DescriptorError {
-    DescriptorError::Malformed {
+fn malformed(file: &str) -> Refusal {
+    Box::new(DescriptorError::Malformed {
         file: file.to_owned(),
-    }
+    })
 }
 
 /// Reads a serialized `FileDescriptorSet`.
-pub(super) fn read(set: &[u8]) -> Result<Declared<'_>, DescriptorError> {
+pub(super) fn read(set: &[u8]) -> Result<Declared<'_>, Refusal> {
     let mut declared = Declared::default();
     let mut has_file = false;
     for field in wire::fields(set) {
@@ -137,7 +137,7 @@ pub(super) fn read(set: &[u8]) -> Result<Declared<'_>, DescriptorError> {
     if has_file {
         Ok(declared)
     } else {
-        Err(DescriptorError::NoFile)
+        Err(Box::new(DescriptorError::NoFile))
     }
 }
 
@@ -168,7 +168,7 @@ impl<'s> Head<'s> {
 }
 
 impl<'s> Declared<'s> {
-    fn file(&mut self, bytes: &'s [u8]) -> Result<(), DescriptorError> {
+    fn file(&mut self, bytes: &'s [u8]) -> Result<(), Refusal> {
         let mut head = Head::default();
         if head.read(bytes).is_err() {
             return Err(malformed(head.name));
@@ -178,10 +178,10 @@ impl<'s> Declared<'s> {
                 0 => head.syntax.to_owned(),
                 number => number.to_string(),
             };
-            return Err(DescriptorError::UnknownEdition {
+            return Err(Box::new(DescriptorError::UnknownEdition {
                 file: head.name.to_owned(),
                 edition,
-            });
+            }));
         };
         let scope = Scope {
             file: head.name,

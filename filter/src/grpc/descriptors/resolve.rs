@@ -3,14 +3,15 @@
 use super::super::order::order;
 use super::read::{Declared, DeclaredField, DeclaredMessage};
 use super::{
-    DescriptorError, Descriptors, Field, Kind, Message, MethodEntry, Named, Shape, WellKnown,
+    DescriptorError, Descriptors, Field, Kind, Message, MethodEntry, Named, Refusal, Shape,
+    WellKnown,
 };
 
 const REQUIRED: u64 = 2;
 const REPEATED: u64 = 3;
 
 /// Builds the index.
-pub(super) fn resolve(declared: Declared<'_>) -> Result<Descriptors, DescriptorError> {
+pub(super) fn resolve(declared: Declared<'_>) -> Result<Descriptors, Refusal> {
     let mut types = Vec::new();
     for (at, message) in declared.messages.iter().enumerate() {
         types.push((message.full_name.as_str(), message.file, Named::Message(at)));
@@ -85,7 +86,7 @@ pub(super) fn resolve(declared: Declared<'_>) -> Result<Descriptors, DescriptorE
 fn in_order<'n>(
     count: usize,
     name_and_file: &dyn Fn(usize) -> Option<(&'n str, &'n str)>,
-) -> Result<Vec<usize>, DescriptorError> {
+) -> Result<Vec<usize>, Refusal> {
     let name = |at| name_and_file(at).map(|(name, _)| name);
     let order = order(count, &|left, right| name(left) < name(right));
     for pair in order.windows(2) {
@@ -93,10 +94,10 @@ fn in_order<'n>(
             && let (Some(left), Some((name, file))) = (name(*left), name_and_file(*right))
             && left == name
         {
-            return Err(DescriptorError::DefinedTwice {
+            return Err(Box::new(DescriptorError::DefinedTwice {
                 file: file.to_owned(),
                 name: name.to_owned(),
-            });
+            }));
         }
     }
     Ok(order)
@@ -118,21 +119,15 @@ impl Context<'_> {
         found.is_some_and(|found| found.is_map_entry)
     }
 
-    fn named(&self, type_name: &str, file: &str) -> Result<Named, DescriptorError> {
+    fn named(&self, type_name: &str, file: &str) -> Result<Named, Refusal> {
         self.find(type_name)
-            .ok_or_else(|| DescriptorError::UnresolvedType {
-                file: file.to_owned(),
-                name: type_name.trim_start_matches('.').to_owned(),
-            })
+            .ok_or_else(|| unresolved(type_name, file))
     }
 
-    fn message_named(&self, type_name: &str, file: &str) -> Result<usize, DescriptorError> {
+    fn message_named(&self, type_name: &str, file: &str) -> Result<usize, Refusal> {
         match self.named(type_name, file)? {
             Named::Message(at) => Ok(at),
-            Named::Enum(_) => Err(DescriptorError::UnresolvedType {
-                file: file.to_owned(),
-                name: type_name.trim_start_matches('.').to_owned(),
-            }),
+            Named::Enum(_) => Err(unresolved(type_name, file)),
         }
     }
 
@@ -141,7 +136,7 @@ impl Context<'_> {
         &self,
         message: &DeclaredMessage<'_>,
         declared: &[(Option<&str>, &DeclaredField<'_>)],
-    ) -> Result<Message, DescriptorError> {
+    ) -> Result<Message, Refusal> {
         let number = |at: usize| declared.get(at).map(|(_, field)| field.number);
         let places = order(declared.len(), &|left, right| number(left) < number(right));
         let mut fields: Vec<Field> = Vec::with_capacity(declared.len());
@@ -191,7 +186,7 @@ impl Context<'_> {
         declared: &DeclaredField<'_>,
         extension: Option<&str>,
         message: &DeclaredMessage<'_>,
-    ) -> Result<Field, DescriptorError> {
+    ) -> Result<Field, Refusal> {
         let invalid = || invalid(declared.file, &message.full_name, declared.name);
         let number = u32::try_from(declared.number).map_err(|_| invalid())?;
         if number == 0 || number >= 1 << 29 || declared.name.is_empty() {
@@ -237,7 +232,7 @@ impl Context<'_> {
         &self,
         declared: &DeclaredField<'_>,
         in_map_entry: bool,
-    ) -> Result<Option<Kind>, DescriptorError> {
+    ) -> Result<Option<Kind>, Refusal> {
         if !declared.type_name.is_empty() {
             let named = self.named(declared.type_name, declared.file)?;
             return Ok(match (named, declared.type_code) {
@@ -277,12 +272,19 @@ impl Context<'_> {
     }
 }
 
-fn invalid(file: &str, message: &str, field: &str) -> DescriptorError {
-    DescriptorError::InvalidField {
+fn invalid(file: &str, message: &str, field: &str) -> Refusal {
+    Box::new(DescriptorError::InvalidField {
         file: file.to_owned(),
         message: message.to_owned(),
         field: field.to_owned(),
-    }
+    })
+}
+
+fn unresolved(type_name: &str, file: &str) -> Refusal {
+    Box::new(DescriptorError::UnresolvedType {
+        file: file.to_owned(),
+        name: type_name.trim_start_matches('.').to_owned(),
+    })
 }
 
 const fn is_packable(kind: Kind) -> bool {
