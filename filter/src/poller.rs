@@ -192,11 +192,11 @@ impl Poller {
     pub fn hurry(&mut self, watcher: Watcher, now: u64) {
         let id = self.watchers.get(&watcher);
         let watch = id.and_then(|id| self.approvals.get_mut(id));
-        if let Some(deadline) = watch.and_then(|watch| watch.deadlines.get_mut(&watcher)) {
-            if *deadline > now {
-                self.hurried.insert(watcher, *deadline);
-                *deadline = now;
-            }
+        if let Some(deadline) = watch.and_then(|watch| watch.deadlines.get_mut(&watcher))
+            && *deadline > now
+        {
+            self.hurried.insert(watcher, *deadline);
+            *deadline = now;
         }
     }
 

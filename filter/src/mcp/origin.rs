@@ -1,7 +1,7 @@
 //! Whether a web page of somewhere else may be behind a request: such a page must not read approvals from its visitor's machine.
 //! Source: contract 5.1 and `mcp.md`, C.8.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use crate::request::host_of;
 

@@ -130,7 +130,7 @@ impl Wait {
                 self.finish(&result)
             }
             Event::Paced(Pace::Head { is_paced }) => self.head(listener, is_paced),
-            Event::Paced(Pace::Piece { now_ms }) => self.piece(listener, now_ms),
+            Event::Paced(Pace::Piece { now_ms }) => self.piece(now_ms),
             Event::Paced(Pace::LetGo) => {
                 if let Some(paced) = &mut self.paced {
                     paced.state = State::Closed;
@@ -189,19 +189,15 @@ impl Wait {
         effects
     }
 
-    fn piece(&mut self, listener: &Listener, now_ms: u64) -> Vec<Effect> {
+    fn piece(&mut self, now_ms: u64) -> Vec<Effect> {
         let Some(paced) = &mut self.paced else {
             return Vec::new();
         };
         match &paced.state {
             State::Open => {}
             State::Closing(last) => return vec![Effect::AnswerEnd(last.clone().into_bytes())],
-            // It was to end when it was let go.
-            State::Closed => {
-                let mut effects = misconfigured(listener);
-                effects.push(Effect::Reset);
-                return effects;
-            }
+            // What the host still paces goes nowhere: it has written the end, or does so once the client takes more.
+            State::Closed => return vec![Effect::AnswerPiece(Vec::new())],
         }
         let (began, said) = *paced.began.get_or_insert((now_ms, now_ms));
         let mut bytes = Vec::new();
