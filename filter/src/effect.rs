@@ -34,8 +34,7 @@ pub enum Effect {
     ForwardAnswer,
     /// Let the held request go on. The release is used up with it.
     Forward(Release),
-    /// Let the request go on to the route that paces an answer, which is to have so many bytes. Comes in a callback of the request
-    /// alone, so that a driver need not resume it.
+    /// Let the held request go on to the route that paces an answer, which is to have so many bytes.
     ForwardPaced {
         /// How many.
         bytes: usize,

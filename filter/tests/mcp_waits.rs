@@ -154,9 +154,6 @@ impl World {
                 end_of_stream: true,
             },
         );
-        if self.waits[at].stream.is_paced() {
-            self.event(at, Event::Paced(Pace::Head { is_paced: true }));
-        }
     }
 
     fn event(&mut self, at: usize, event: Event) {
@@ -190,7 +187,13 @@ impl World {
                 }
                 Effect::ForwardPaced { bytes } => {
                     let kibibytes = u64::try_from(bytes / 1_024).expect("fits");
-                    wait.paced_ms = Some(kibibytes.saturating_mul(1_000));
+                    let lasts_ms = kibibytes.saturating_mul(1_000);
+                    let since_it_began = self.now.saturating_sub(wait.began_ms);
+                    wait.paced_ms = Some(since_it_began.saturating_add(lasts_ms));
+                    let head = wait
+                        .stream
+                        .handle(&self.listener, Event::Paced(Pace::Head { is_paced: true }));
+                    assert!(matches!(head.as_slice(), [Effect::AnswerHead(_)]));
                 }
                 Effect::CallPlane(_) => self.under_way.push((answer_at, Call::Stream(at))),
                 Effect::Watch {

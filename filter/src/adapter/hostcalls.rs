@@ -68,15 +68,16 @@ pub(super) fn plane_answer(body_size: usize) -> PlaneAnswer {
     )
 }
 
-/// Makes the request that is passing take the route that paces an answer of so many bytes: the host chooses the route anew once a
-/// header is set, and writes the property as the body.
-pub(super) fn choose_paced_route(bytes: usize) {
+/// Lets a held request go on to the route that paces an answer of so many bytes: the host chooses the route anew once a header is set,
+/// and writes the property as the body. Should that fail, the request takes a route that serves nothing.
+pub(super) fn resume_paced(bytes: usize) {
     let filler = vec![b'.'; bytes];
     let is_set = hostcalls::set_property(vec![PACE_PROPERTY], Some(&filler)).is_ok()
         && hostcalls::set_map_value(MapType::HttpRequestHeaders, PACE_HEADER, Some("1")).is_ok();
     if !is_set {
         log::error!("an answer in pieces could not be begun");
     }
+    resume_request();
 }
 
 /// The property that the pacing route writes as its body: `%FILTER_STATE(wasm.hoop_mcp_pace:PLAIN)%`.

@@ -209,7 +209,10 @@ impl HttpContext for StreamAdapter {
                 self.asks(Stream::awaits_upstream) && hostcalls::never_reached_an_upstream();
             self.handle(Event::StreamEnded { never_reached });
         }
-        self.forget();
+        // What the stream counts for stays counted until the host drops it: it may still have to send to a slow client.
+        if let Some(vm) = &self.vm {
+            vm.forget(self.id);
+        }
     }
 }
 

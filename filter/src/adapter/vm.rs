@@ -279,7 +279,7 @@ impl Vm {
                 }
                 Effect::Count(counter) => self.metrics.increment(counter),
                 Effect::Forward(_) | Effect::ForwardMessages(_) => hostcalls::resume_request(),
-                Effect::ForwardPaced { bytes } => hostcalls::choose_paced_route(bytes),
+                Effect::ForwardPaced { bytes } => hostcalls::resume_paced(bytes),
                 Effect::ForwardAnswer => hostcalls::resume_response(),
                 Effect::Log { level, line } => log::log!(level, "{line}"),
                 Effect::Note(note) => hostcalls::note(&note),
@@ -326,7 +326,9 @@ impl Vm {
 
     /// Lets the answers go that are held back at their end. Not in the callback that held them back: Envoy 1.40 would not send them.
     fn end_answers(&self) {
-        for id in self.ending.take() {
+        for _ in 0..limits::TOLD_AT_ONCE {
+            let next = self.ending.borrow_mut().pop_front();
+            let Some(id) = next else { return };
             if let Some(stream) = self.reach(id) {
                 hostcalls::resume_response();
                 self.deliver(id, &stream, Event::Paced(Pace::LetGo));

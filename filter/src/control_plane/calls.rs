@@ -135,6 +135,12 @@ impl ControlPlane {
         self.spend_on
     }
 
+    /// Time that a call may take, in milliseconds.
+    #[must_use]
+    pub const fn timeout_ms(&self) -> u32 {
+        self.config.timeout_ms
+    }
+
     /// Files a statement, or asks again for one that is filed (contract 1.4).
     #[must_use]
     pub fn file(&self, filing: &FilingRequest<'_>) -> PlaneCall {

@@ -17,7 +17,6 @@ use crate::control_plane::{
 use crate::effect::{Effect, Note};
 use crate::event::Event;
 use crate::identity::{Correlation, Headers, Surroundings};
-use crate::limits;
 use crate::listener::Listener;
 use crate::mcp::json_rpc::{self, INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, RpcError};
 use crate::mcp::origin::{self, Foreign};
@@ -26,9 +25,9 @@ use crate::metrics::{Counter, PlaneFailure};
 use crate::request::RequestHead;
 use crate::request::path::PathReading;
 use exchange::{Exchange, Reader};
-use methods::{Asked, ToolCall};
+use methods::Asked;
 use tools::{Family, Listing, Tool};
-use wait::{Progress, Wait};
+use wait::Wait;
 
 /// A request to the endpoint that is not answered yet.
 #[derive(Debug)]
@@ -316,20 +315,6 @@ impl Collecting {
         }
     }
 
-    /// How a wait is told of its progress; `None` for one answer at its end.
-    fn progress(&self, listener: &Listener, call: &ToolCall) -> Option<Progress> {
-        let Tool::Wait { seconds, .. } = call.tool else {
-            return None;
-        };
-        if !self.is_paced || !call.exchange.reader.takes_events {
-            return None;
-        }
-        let token = call.progress_token.clone()?;
-        let minutes = seconds.div_ceil(limits::DEFAULT_WAIT_SECONDS);
-        let slot = listener.streams.take(usize::try_from(minutes).ok()?)?;
-        Some(Progress { slot, token })
-    }
-
     /// The body is whole.
     fn read(self, listener: &Listener) -> (Option<State>, Vec<Effect>) {
         if self.body.trim_ascii().is_empty() {
@@ -354,7 +339,6 @@ impl Collecting {
             }
             Asked::Tool(call) => *call,
         };
-        let progress = self.progress(listener, &call);
         let exchange = call.exchange;
         let Some(plane) = &listener.control_plane else {
             // A configuration with the tools and without a plane is refused when it is loaded.
@@ -383,11 +367,9 @@ impl Collecting {
                     let wait = cancel::name(&self.headers, &exchange.id);
                     effects.extend(wait.map(|wait| Effect::Cancellable { wait }));
                 }
-                let wait = Wait::new(exchange, family, id, seconds, progress);
-                if wait.is_paced() {
-                    let bytes = wait.filler(listener, plane_call.timeout_ms);
-                    effects.push(Effect::ForwardPaced { bytes });
-                }
+                let can_stream = self.is_paced && exchange.reader.takes_events;
+                let token = call.progress_token.filter(|_| can_stream);
+                let wait = Wait::new(exchange, family, id, seconds, token);
                 (State::Waiting(Box::new(wait)), plane_call)
             }
         };

@@ -8,7 +8,7 @@ use super::exchange::{self, Exchange};
 use super::tools::Family;
 use super::{answered, not_read, noted};
 use crate::approval::{ApprovalId, Next};
-use crate::control_plane::{ApprovalView, ReadFault, read_approval};
+use crate::control_plane::{ApprovalView, ControlPlane, ReadFault, read_approval};
 use crate::effect::Effect;
 use crate::event::{Event, News, Pace};
 use crate::limits;
@@ -24,6 +24,8 @@ pub(super) struct Wait {
     family: Family,
     id: ApprovalId,
     budget_ms: u64,
+    /// By which its progress is to be told, as JSON.
+    token: Option<String>,
     /// Whether the first read is under way.
     is_reading: bool,
     paced: Option<Paced>,
@@ -50,54 +52,29 @@ enum State {
     Closed,
 }
 
-/// How a wait is told of its progress.
-#[derive(Debug)]
-pub(super) struct Progress {
-    pub slot: StreamSlot,
-    pub token: String,
-}
-
 impl Wait {
-    /// A wait whose first read is sent. With `progress` its request is let go at once, to the route that paces the answer.
-    pub fn new(
+    /// A wait whose first read is sent. `token` asks for progress, as JSON.
+    pub const fn new(
         exchange: Exchange,
         family: Family,
         id: ApprovalId,
         seconds: u64,
-        progress: Option<Progress>,
+        token: Option<String>,
     ) -> Self {
-        let paced = progress.map(|Progress { slot, token }| Paced {
-            _slot: slot,
-            token,
-            began: None,
-            state: State::Open,
-        });
         Self {
             exchange,
             family,
             id,
             budget_ms: seconds.saturating_mul(1_000),
+            token,
             is_reading: true,
-            paced,
+            paced: None,
         }
     }
 
     /// Whether its request is let go, to the route that paces the answer.
     pub const fn is_paced(&self) -> bool {
         self.paced.is_some()
-    }
-
-    /// How much the host is to pace: a KiB for each second, and some for reads that are late: the first, one in turn that is under
-    /// way when the time is over, and the last.
-    pub fn filler(&self, listener: &Listener, plane_timeout_ms: u32) -> usize {
-        let late = u64::from(plane_timeout_ms).saturating_mul(3);
-        let late = late.saturating_add(listener.poll_interval_ms.saturating_mul(3));
-        let seconds = self.budget_ms.saturating_add(late).checked_div(1_000);
-        let seconds = seconds.and_then(|seconds| usize::try_from(seconds).ok());
-        seconds
-            .unwrap_or_default()
-            .saturating_add(1)
-            .saturating_mul(1_024)
     }
 
     pub fn handle(&mut self, listener: &Listener, event: Event) -> Vec<Effect> {
@@ -107,12 +84,7 @@ impl Wait {
                 let read = answer.map_err(ReadFault::from);
                 let read = read.and_then(|answer| read_approval(&answer, &self.id));
                 match read {
-                    // Nobody has decided: the poller takes over.
-                    Ok(view) if view.status.next() == Next::Wait => vec![Effect::Watch {
-                        id: self.id.clone(),
-                        budget_ms: self.budget_ms,
-                        settles_later: false,
-                    }],
+                    Ok(view) if view.status.next() == Next::Wait => self.begin(listener),
                     read => {
                         let mut effects = match &read {
                             Ok(_) => Vec::new(),
@@ -147,6 +119,46 @@ impl Wait {
             | Event::StreamEnded { .. }
             | Event::Watched(News::Released(_) | News::Stands(_) | News::TimeOver) => Vec::new(),
         }
+    }
+
+    /// Nobody has decided: the poller takes over. Only now does an answer in pieces begin, since the host keeps memory for it.
+    fn begin(&mut self, listener: &Listener) -> Vec<Effect> {
+        let watch = Effect::Watch {
+            id: self.id.clone(),
+            budget_ms: self.budget_ms,
+            settles_later: false,
+        };
+        let minutes = self.budget_ms.div_ceil(MINUTE_MS);
+        let minutes = usize::try_from(minutes).unwrap_or(usize::MAX);
+        let Some(token) = self.token.take() else {
+            return vec![watch];
+        };
+        let Some(slot) = listener.streams.take(minutes) else {
+            return vec![watch];
+        };
+        self.paced = Some(Paced {
+            _slot: slot,
+            token,
+            began: None,
+            state: State::Open,
+        });
+        let bytes = self.filler(listener);
+        vec![watch, Effect::ForwardPaced { bytes }]
+    }
+
+    /// How much the host is to pace: a KiB for each second, and some for reads that are late: one in turn that is under way when the
+    /// time is over, and the last.
+    fn filler(&self, listener: &Listener) -> usize {
+        let plane = listener.control_plane.as_ref();
+        let timeout_ms = plane.map(ControlPlane::timeout_ms).unwrap_or_default();
+        let late = u64::from(timeout_ms).saturating_mul(2);
+        let late = late.saturating_add(listener.poll_interval_ms.saturating_mul(3));
+        let seconds = self.budget_ms.saturating_add(late).checked_div(1_000);
+        let seconds = seconds.and_then(|seconds| usize::try_from(seconds).ok());
+        seconds
+            .unwrap_or_default()
+            .saturating_add(1)
+            .saturating_mul(1_024)
     }
 
     fn end(&mut self, read: &Result<Rc<ApprovalView>, ReadFault>, left_ms: u64) -> Vec<Effect> {
@@ -225,6 +237,9 @@ fn misconfigured(listener: &Listener) -> Vec<Effect> {
         },
     ]
 }
+
+/// Answers in pieces are counted by the minute that they may last.
+const MINUTE_MS: u64 = limits::DEFAULT_WAIT_SECONDS * 1_000;
 
 /// The notification after so many milliseconds of a wait.
 fn progress(token: &str, elapsed_ms: u64, budget_ms: u64) -> String {

@@ -5,15 +5,38 @@ use crate::poller::{Asks, Errand, Order, Poller};
 
 /// A wait for an approval that nobody has decided, up to its watch.
 fn watching(listener: &Listener, request: &Request) -> Endpoint {
-    let (endpoint, _) = request.send(listener);
-    let (endpoint, effects) = endpoint
-        .expect("asks")
-        .handle(listener, Event::PlaneAnswered(reads("PENDING", "")));
+    let (endpoint, effects) = undecided(listener, request);
     assert!(
-        matches!(effects.as_slice(), [Effect::Watch { .. }]),
+        matches!(
+            effects.as_slice(),
+            [Effect::Watch { .. }] | [Effect::Watch { .. }, Effect::ForwardPaced { .. }]
+        ),
         "{effects:?}"
     );
-    endpoint.expect("waits")
+    endpoint
+}
+
+/// A call whose first read finds its approval undecided.
+fn undecided(listener: &Listener, request: &Request) -> (Endpoint, Vec<Effect>) {
+    let (endpoint, effects) = request.send(listener);
+    asked(&effects);
+    let endpoint = endpoint.expect("asks");
+    assert!(!endpoint.may_continue() && !endpoint.is_paced());
+    step(
+        endpoint,
+        listener,
+        Event::PlaneAnswered(reads("PENDING", "")),
+    )
+}
+
+/// How many KiB the host is to pace, where it is to.
+fn paced_kib(effects: &[Effect]) -> Option<usize> {
+    effects.iter().find_map(|effect| {
+        let Effect::ForwardPaced { bytes } = effect else {
+            return None;
+        };
+        Some(*bytes / 1_024)
+    })
 }
 
 fn plain_wait(seconds: u64) -> Request {
@@ -178,8 +201,6 @@ fn only_a_wait_that_asks_for_progress_on_a_route_that_can_pace_it_is_paced() {
         (of_tool("approval_wait", &json!(true)), "", false),
         (of_tool("approval_wait", &json!([1])), "", false),
         (of_tool("approval_wait", &json!({})), "", false),
-        (of_tool("approval_status", &json!(1)), "", false),
-        (of_tool("approval_list", &json!(1)), "", false),
         (plain_wait(60), "", false),
         (
             Request {
@@ -197,19 +218,19 @@ fn only_a_wait_that_asks_for_progress_on_a_route_that_can_pace_it_is_paced() {
     for (request, keys, is_paced) in table {
         let listener = listener_with(keys);
 
-        let (endpoint, effects) = request.send(&listener);
+        let (endpoint, effects) = undecided(&listener, &request);
 
-        let endpoint = endpoint.expect("asks");
         assert_eq!(
             (endpoint.may_continue(), endpoint.is_paced()),
             (is_paced, is_paced),
             "{request:?}"
         );
-        let forwarded = effects
-            .iter()
-            .filter(|effect| matches!(effect, Effect::ForwardPaced { .. }))
-            .count();
-        assert_eq!(forwarded, usize::from(is_paced));
+        assert_eq!(paced_kib(&effects).is_some(), is_paced);
+    }
+    for tool in ["approval_status", "approval_list"] {
+        let (endpoint, effects) = of_tool(tool, &json!(1)).send(&listener());
+
+        assert!(!endpoint.expect("asks").is_paced(), "{tool}");
         asked(&effects);
     }
 }
@@ -217,10 +238,7 @@ fn only_a_wait_that_asks_for_progress_on_a_route_that_can_pace_it_is_paced() {
 #[test]
 fn a_slot_is_given_back_with_its_answer() {
     let listener = listener_with(r#","max_streams":1"#);
-    let paced = |listener: &Listener| {
-        let (endpoint, _) = Request::paced_wait(&json!(1)).send(listener);
-        endpoint.expect("asks")
-    };
+    let paced = |listener: &Listener| watching(listener, &Request::paced_wait(&json!(1)));
     let first = paced(&listener);
     assert!(first.is_paced() && !paced(&listener).is_paced());
 
@@ -231,21 +249,16 @@ fn a_slot_is_given_back_with_its_answer() {
 
 #[test]
 fn the_host_paces_as_much_as_the_wait_can_last() {
-    for (seconds, kibibytes) in [(2, 2 + 30 + 3 + 1), (300, 300 + 30 + 3 + 1)] {
+    for (seconds, kibibytes) in [(2, 2 + 20 + 3 + 1), (300, 300 + 20 + 3 + 1)] {
         let params = json!({"name": "approval_wait", "arguments": {"id": ID, "timeout_seconds": seconds}, "_meta": {"progressToken": 1}});
         let request = Request {
             is_paced: true,
             ..Request::legacy("tools/call", &params)
         };
 
-        let (_, effects) = request.send(&listener());
+        let (_, effects) = undecided(&listener(), &request);
 
-        assert!(
-            effects.contains(&Effect::ForwardPaced {
-                bytes: kibibytes * 1_024
-            }),
-            "{effects:?}"
-        );
+        assert_eq!(paced_kib(&effects), Some(kibibytes));
     }
 }
 
@@ -261,13 +274,8 @@ fn a_wait_is_over_before_what_the_host_paces_is_however_slow_the_plane_is() {
                 is_paced: true,
                 ..Request::legacy("tools/call", &params)
             };
-            let (_, effects) = request.send(&listener);
-            let paced = effects.iter().find_map(|effect| {
-                let Effect::ForwardPaced { bytes } = effect else {
-                    return None;
-                };
-                Some(*bytes / 1_024)
-            });
+            let (_, effects) = undecided(&listener, &request);
+            let paced = paced_kib(&effects);
 
             let lasted_ms = longest_ms(&listener, seconds * 1_000, latency_ms);
 
@@ -284,8 +292,7 @@ fn a_wait_is_over_before_what_the_host_paces_is_however_slow_the_plane_is() {
 fn longest_ms(listener: &Listener, budget_ms: u64, latency_ms: u64) -> u64 {
     let plane = listener.control_plane.as_ref().expect("a plane");
     let mut poller = Poller::new(listener.poll_interval_ms, Asks::Reads);
-    // The first read has been answered by then.
-    let mut now = latency_ms;
+    let mut now = 0;
     let id = ApprovalId::parse_canonical(ID).expect("an id");
     poller.watch(1, id, budget_ms, false, now);
     let mut under_way: Vec<(u64, Errand)> = Vec::new();
@@ -425,12 +432,8 @@ fn the_end_of_a_paced_answer_is_said_until_it_is_let_go_and_nothing_after_it() {
 #[test]
 fn a_paced_wait_whose_approval_is_decided_before_its_head_ends_with_the_first_piece() {
     let listener = listener();
-    let (endpoint, _) = Request::paced_wait(&json!(1)).send(&listener);
-    let (endpoint, effects) = step(
-        endpoint.expect("asks"),
-        &listener,
-        Event::PlaneAnswered(reads("REJECTED", "")),
-    );
+    let endpoint = watching(&listener, &Request::paced_wait(&json!(1)));
+    let (endpoint, effects) = step(endpoint, &listener, news("REJECTED", 60_000));
     assert!(
         !effects
             .iter()
