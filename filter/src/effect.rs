@@ -12,6 +12,8 @@ pub enum Effect {
     AnswerHead(Vec<(&'static str, String)>),
     /// Hold the answer back with these bytes as its last piece, and let it go a moment later, which ends it.
     AnswerEnd(Vec<u8>),
+    /// Keep the piece that passes from the client: the answer was let go, and its end may still be on its way.
+    AnswerOver,
     /// Send these bytes as the piece that the host asks for.
     AnswerPiece(Vec<u8>),
     /// Send the reply; the stream ends with it and the upstream never sees the request.

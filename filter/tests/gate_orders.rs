@@ -221,6 +221,7 @@ impl World {
                 | Effect::Cancel { .. }
                 | Effect::Cancellable { .. }
                 | Effect::AnswerHead(_)
+                | Effect::AnswerOver
                 | Effect::AnswerPiece(_)
                 | Effect::ForwardAnswer
                 | Effect::ForwardMessages(_)

@@ -116,6 +116,7 @@ impl Call {
                 | Effect::Cancel { .. }
                 | Effect::Cancellable { .. }
                 | Effect::AnswerHead(_)
+                | Effect::AnswerOver
                 | Effect::AnswerPiece(_)
                 | Effect::ForwardAnswer
                 | Effect::ForwardPaced { .. }

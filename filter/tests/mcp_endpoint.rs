@@ -213,6 +213,7 @@ impl World {
                         is_message(&bytes, Some("text/event-stream"));
                     }
                 }
+                Effect::AnswerOver => assert!(self.end.is_some(), "over before its end"),
                 Effect::AnswerHead(_) => assert!(!is_done && self.stream.is_paced()),
                 Effect::CallPlane(call) => {
                     assert!(!is_done && self.calls.is_empty(), "a second call");

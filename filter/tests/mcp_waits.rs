@@ -206,6 +206,7 @@ impl World {
                         .watch(watcher, id, budget_ms, settles_later, self.now);
                 }
                 Effect::AnswerHead(_)
+                | Effect::AnswerOver
                 | Effect::Cancellable { .. }
                 | Effect::Count(_)
                 | Effect::Log { .. }

@@ -1,9 +1,10 @@
 //! `approval_wait` and its siblings against a plane, as messages on the wire.
 
+use bytes::Bytes;
 use hoop_tests::client::h2::H2Request;
 use hoop_tests::host::Host;
 use hoop_tests::http1;
-use hoop_tests::lying_plane::{Kind, Reply};
+use hoop_tests::lying_plane::{Kind, Reply, path_id};
 use hoop_tests::mcp::wire::{
     self, BOTH, JSON, begin, complaint, messages, post, told, tool_call, until_waiting, wait_call,
 };
@@ -13,10 +14,12 @@ use hoop_tests::policy;
 use hoop_tests::scene::Scene;
 use hoop_tests::wait;
 use serde_json::{Value, json};
+use tokio::net::TcpStream;
 
 on_both_hosts! {
     a_client_that_leaves_ends_its_wait,
     a_notice_that_gives_a_wait_up_ends_it_whichever_worker_gets_it,
+    a_client_of_http_2_that_takes_little_at_a_time_gets_the_whole_answer,
     a_connection_goes_on_after_a_wait_with_progress,
     a_plane_that_fails_ends_the_waits_without_a_word_about_it,
     a_wait_that_nobody_decides_says_so_in_its_time,
@@ -93,25 +96,12 @@ async fn a_wait_that_nobody_decides_says_so_in_its_time(host: Host) {
 
 async fn a_wait_with_progress_is_a_live_stream_over_both_versions_of_http(host: Host) {
     let scene = tools(host).await;
-    let url = format!("http://{}/mcp", scene.address());
     for (number, token) in [(1, json!("t-1")), (2, json!(7))] {
         let statement = format!("POST /payments/{number}");
         let id = scene.plane().file(statement.as_bytes()).await;
-        let client = reqwest::Client::builder().no_proxy();
-        let client = client.build().expect("a client");
-        let call = client
-            .post(&url)
-            .header(JSON.0, JSON.1)
-            .header(BOTH.0, BOTH.1)
-            .body(wait_call(&id, 60, Some(token.clone())));
-        let mut response = call.send().await.expect("an answer");
-        assert_eq!(response.headers()["content-type"], "text/event-stream");
-        let mut events = Vec::new();
+        let mut response = streamed(&scene, &wait_call(&id, 60, Some(token.clone()))).await;
         // The first event is there while nobody has decided.
-        while !events.ends_with(b"\n\n") {
-            let chunk = wait::within("progress", response.chunk()).await;
-            events.extend(chunk.expect("a stream that goes on").expect("more to come"));
-        }
+        let mut events = next_events(&mut response).await;
 
         scene.plane().approve(&id).await;
 
@@ -165,6 +155,85 @@ async fn a_wait_with_progress_is_a_live_stream_over_both_versions_of_http(host: 
     assert_eq!(told["status"], "REJECTED");
     assert_eq!(told["rejection_reason"], "not today");
     scene.finish(0).await;
+}
+
+async fn a_client_of_http_2_that_takes_little_at_a_time_gets_the_whole_answer(host: Host) {
+    let [id, other] = [1, 2].map(numbered::id);
+    let scene = Scene::lying(host).serving_tools().start().await;
+    let lies = scene.lies();
+    let pending = Reply::Made(|call| Reply::read(&path_id(call), "PENDING", "billing-api"));
+    lies.on(Kind::Other, pending);
+    lies.on(
+        Kind::List,
+        Reply::list(&[(&id, "PENDING"), (&other, "PENDING")]),
+    );
+    let socket = TcpStream::connect(scene.address()).await.expect("a socket");
+    let mut client = h2::client::Builder::new();
+    let client = client
+        .initial_window_size(300)
+        .handshake::<_, Bytes>(socket);
+    let (mut client, connection) = client.await.expect("HTTP/2");
+    tokio::spawn(connection);
+    let request = http::Request::post(format!("http://{}/mcp", scene.address()))
+        .header(JSON.0, JSON.1)
+        .header(BOTH.0, BOTH.1);
+    let request = request.body(()).expect("a request");
+    let (response, mut body) = client.send_request(request, false).expect("sent");
+    let call = wait_call(&id, 60, Some(json!(1)));
+    body.send_data(call.into(), true).expect("sent");
+    let head = wait::within("the head", response).await.expect("a head");
+    let mut body = head.into_body();
+    until_waiting(&scene, 1).await;
+
+    lies.on(
+        Kind::List,
+        Reply::list(&[(&id, "REJECTED"), (&other, "PENDING")]),
+    );
+
+    // The answer is longer than the client takes at once, and its end waits in the host while the host has more to pace: until the
+    // first progress of another wait has come, at least.
+    until_waiting(&scene, 0).await;
+    let mut meanwhile = streamed(&scene, &wait_call(&other, 60, Some(json!(2)))).await;
+    next_events(&mut meanwhile).await;
+    let mut events = Vec::new();
+    while let Some(piece) = wait::within("the rest", body.data()).await {
+        let piece = piece.expect("a stream that goes on");
+        let taken = body.flow_control().release_capacity(piece.len());
+        taken.expect("what was received");
+        events.extend(piece);
+    }
+    let text = String::from_utf8(events).expect("text");
+    assert!(
+        text.contains("REJECTED") && text.ends_with("}}}\n\n"),
+        "{text}"
+    );
+    drop(meanwhile);
+    until_waiting(&scene, 0).await;
+    scene.finish(0).await;
+}
+
+/// Begins a wait whose answer is read as it comes.
+async fn streamed(scene: &Scene, call: &str) -> reqwest::Response {
+    let client = reqwest::Client::builder().no_proxy();
+    let client = client.build().expect("a client");
+    let call = client
+        .post(format!("http://{}/mcp", scene.address()))
+        .header(JSON.0, JSON.1)
+        .header(BOTH.0, BOTH.1)
+        .body(call.to_owned());
+    let response = call.send().await.expect("an answer");
+    assert_eq!(response.headers()["content-type"], "text/event-stream");
+    response
+}
+
+/// What comes next of an answer, up to the end of an event.
+async fn next_events(response: &mut reqwest::Response) -> Vec<u8> {
+    let mut events = Vec::new();
+    while !events.ends_with(b"\n\n") {
+        let chunk = wait::within("an event", response.chunk()).await;
+        events.extend(chunk.expect("a stream that goes on").expect("more to come"));
+    }
+    events
 }
 
 async fn a_connection_goes_on_after_a_wait_with_progress(host: Host) {

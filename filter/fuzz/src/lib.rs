@@ -214,7 +214,8 @@ pub fn mcp_request(bytes: &[u8]) {
                 let path = path.map(|(_, path)| path.as_str()).unwrap_or_default();
                 assert!(call.body.is_none() && is_what_it_asks(body, path), "{path}");
             }
-            Effect::Cancel { .. }
+            Effect::AnswerOver
+            | Effect::Cancel { .. }
             | Effect::Cancellable { .. }
             | Effect::Count(_)
             | Effect::ForwardPaced { .. }

@@ -97,11 +97,11 @@ impl StreamAdapter {
         let now_ms = hostcalls::now_ms();
         self.handle(Event::Paced(Pace::Piece { now_ms }));
         let piece = self.vm.as_ref().and_then(|vm| vm.take_piece());
-        let Some(Piece { bytes, is_last }) = piece else {
+        let Some(Piece { bytes, holds_back }) = piece else {
             return self.action();
         };
         hostcalls::replace_piece(body_size, &bytes);
-        if is_last {
+        if holds_back {
             Action::Pause
         } else {
             Action::Continue

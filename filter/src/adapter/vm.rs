@@ -54,7 +54,7 @@ pub(super) struct Vm {
 pub(super) struct Piece {
     pub bytes: Vec<u8>,
     /// Whether the answer is held back with it.
-    pub is_last: bool,
+    pub holds_back: bool,
 }
 
 /// Stands for no stream; the host numbers from 1.
@@ -265,6 +265,8 @@ impl Vm {
                     self.ending.borrow_mut().push_back(id);
                     self.arm(hostcalls::now_ms());
                 }
+                // Not even an empty piece may follow: Envoy 1.40 then forgets that it was to end an HTTP/2 stream.
+                Effect::AnswerOver => self.pass(Vec::new(), true),
                 Effect::AnswerPiece(bytes) => self.pass(bytes, false),
                 Effect::CallPlane(call) => {
                     let errand = Errand::Stream(id);
@@ -315,8 +317,8 @@ impl Vm {
         self.arm(now);
     }
 
-    fn pass(&self, bytes: Vec<u8>, is_last: bool) {
-        self.piece.replace(Some(Piece { bytes, is_last }));
+    fn pass(&self, bytes: Vec<u8>, holds_back: bool) {
+        self.piece.replace(Some(Piece { bytes, holds_back }));
     }
 
     /// What is to take the place of the piece that is passing.

@@ -208,8 +208,8 @@ impl Wait {
         match &paced.state {
             State::Open => {}
             State::Closing(last) => return vec![Effect::AnswerEnd(last.clone().into_bytes())],
-            // What the host still paces goes nowhere: it has written the end, or does so once the client takes more.
-            State::Closed => return vec![Effect::AnswerPiece(Vec::new())],
+            // The host has written the end, or does so once a slow client takes more.
+            State::Closed => return vec![Effect::AnswerOver],
         }
         let (began, said) = *paced.began.get_or_insert((now_ms, now_ms));
         let mut bytes = Vec::new();

@@ -426,7 +426,7 @@ fn the_end_of_a_paced_answer_is_said_until_it_is_let_go_and_nothing_after_it() {
     assert_eq!(effects, []);
     // A client that takes little at a time keeps the host at it for a while.
     let (_, effects) = step(endpoint, &listener, piece(3_002));
-    assert_eq!(effects, [Effect::AnswerPiece(Vec::new())]);
+    assert_eq!(effects, [Effect::AnswerOver]);
 }
 
 #[test]
