@@ -171,5 +171,8 @@ pub const DEFAULT_LISTED: u32 = 20;
 /// Longest progress token for which progress is sent, in bytes: it stands in every notification.
 pub const PROGRESS_TOKEN_BYTES: usize = 128;
 
-/// Longest reason of a rejection that an approval tool repeats, in bytes.
-pub const TOLD_REASON_BYTES: usize = 1_000;
+/// Longest name or reason that an approval tool repeats, in bytes.
+pub const TOLD_BYTES: usize = 1_000;
+
+/// Longest id of a request to the approval tools, in bytes of JSON: it is kept as long as a wait lasts.
+pub const RPC_ID_BYTES: usize = 1_024;

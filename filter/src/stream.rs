@@ -49,6 +49,15 @@ impl Stream {
             Ok(head) => head,
             Err(fault) => return Self::ended(malformed(listener, fault)),
         };
+        // Nothing is forwarded here and nothing filed, so the whole of the listener is the endpoint's.
+        if let McpConfig::Served(served) = &listener.mcp {
+            let (endpoint, effects) =
+                endpoint::open(listener, served, &head, end_of_stream, surroundings);
+            let machine = endpoint.map_or(Machine::Ended, |endpoint| {
+                Machine::Endpoint(Box::new(endpoint))
+            });
+            return (Self { machine }, effects);
+        }
         match reserved_path::claim(&head) {
             Claim::Ours(rest) => {
                 let (read, effects) =
@@ -61,14 +70,6 @@ impl Stream {
                 )
             }
             // What an observing listener cannot read it lets pass like the rest; its policy says what it would have done.
-            Claim::NotOurs | Claim::Disguised if let McpConfig::Served(served) = &listener.mcp => {
-                let (endpoint, effects) =
-                    endpoint::open(listener, served, &head, end_of_stream, surroundings);
-                let machine = endpoint.map_or(Machine::Ended, |endpoint| {
-                    Machine::Endpoint(Box::new(endpoint))
-                });
-                (Self { machine }, effects)
-            }
             Claim::Disguised if listener.enforcement == Enforcement::Enforce => {
                 Self::ended(reserved_path::disguised())
             }

@@ -238,6 +238,7 @@ async fn only_one_path_and_one_method_are_served(host: Host) {
         "/x/../mcp",
         "/mcp;a",
         "/payments/42",
+        "/.well-known/hoop/approvals/0f1e2d3c-4b5a-4697-8897-000000000001",
     ] {
         let answer = send(&scene, "POST", path, &[JSON, BOTH], Some(ping)).await;
 
@@ -248,7 +249,7 @@ async fn only_one_path_and_one_method_are_served(host: Host) {
     let pace = ("x-hoop-mcp-pace", "1");
     let answer = send(&scene, "POST", "/mcp", &[JSON, BOTH, pace], Some(ping)).await;
     assert_eq!(message(&answer)["result"], json!({}));
-    scene.until_counter("mcp_refused", 15).await;
+    scene.until_counter("mcp_refused", 16).await;
     scene.until_counter("mcp_answered", 2).await;
     scene.finish(0).await;
 }

@@ -47,6 +47,6 @@ impl Cancellations {
 
 /// A count of all, then the newest first.
 const LIST: &str = "hoop_filter.cancelled";
-const KEPT: usize = 64;
+const KEPT: usize = 256;
 /// Another worker may write at the same time.
 const TRIES: usize = 4;

@@ -40,8 +40,8 @@ pub(super) struct Vm {
     armed: Cell<Option<u64>>,
     /// What is to take the place of the piece of an answer that is passing.
     piece: RefCell<Option<Piece>>,
-    /// The names of waits, where they may be given up by a notice of their client.
-    cancellable: RefCell<Table<Watcher, WaitName>>,
+    /// The names of waits that may be given up by a notice of their client, and whether they were.
+    cancellable: RefCell<Table<Watcher, (WaitName, bool)>>,
     cancellations: Cancellations,
     /// Answers that are held back at their end.
     ending: RefCell<VecDeque<Watcher>>,
@@ -277,7 +277,7 @@ impl Vm {
                     self.cancel(wait, hostcalls::now_ms());
                 }
                 Effect::Cancellable { wait } => {
-                    self.cancellable.borrow_mut().insert(id, wait);
+                    self.cancellable.borrow_mut().insert(id, (wait, false));
                 }
                 Effect::Count(counter) => self.metrics.increment(counter),
                 Effect::Forward(_) | Effect::ForwardMessages(_) => hostcalls::resume_request(),
@@ -304,15 +304,24 @@ impl Vm {
                     let now = hostcalls::now_ms();
                     let mut poller = self.poller.borrow_mut();
                     poller.watch(id, approval, budget_ms, settles_later, now);
+                    let cancellable = self.cancellable.borrow();
+                    if cancellable
+                        .get(&id)
+                        .is_some_and(|(_, is_given_up)| *is_given_up)
+                    {
+                        poller.hurry(id, now);
+                    }
                 }
             }
         }
     }
 
     fn cancel(&self, name: WaitName, now: u64) {
-        let cancellable = self.cancellable.borrow();
-        for (id, _) in cancellable.iter().filter(|(_, named)| **named == name) {
-            self.poller.borrow_mut().hurry(*id, now);
+        for (id, (named, is_given_up)) in self.cancellable.borrow_mut().iter_mut() {
+            if *named == name {
+                *is_given_up = true;
+                self.poller.borrow_mut().hurry(*id, now);
+            }
         }
         self.arm(now);
     }

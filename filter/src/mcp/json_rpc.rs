@@ -4,18 +4,19 @@
 use serde_json::Value;
 
 use crate::json::{self, Members};
+use crate::limits;
 
 /// The id of a request, in the letters in which it came: 1.0 is not given back as 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Id(String);
 
 impl Id {
-    /// Takes a text or a number, as JSON; nothing else is an id.
+    /// Takes a text or a number of a bounded length, as JSON; nothing else is an id.
     #[must_use]
     pub fn parse(token: &str) -> Option<Self> {
-        token
-            .starts_with(['"', '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'])
-            .then(|| Self(token.to_owned()))
+        let is_one =
+            token.starts_with(['"', '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']);
+        (is_one && token.len() <= limits::RPC_ID_BYTES).then(|| Self(token.to_owned()))
     }
 
     /// The id as JSON.
@@ -174,7 +175,7 @@ pub fn read(text: &[u8]) -> Result<Frame<'_>, Unreadable> {
                 return refuse(
                     None,
                     INVALID_REQUEST,
-                    "id must be a text or a number; leave it out of a notification",
+                    "id must be a text or a number of at most 1024 bytes; leave it out of a notification",
                 );
             }
         },

@@ -39,11 +39,13 @@ pub(super) fn approvals(views: &[ApprovalView], family: Family) -> String {
 fn told(view: &ApprovalView, family: Family, waited: Option<Waited>) -> String {
     let instruction = instruction(view, family);
     let reason = reason(view);
+    let listener_name = shown(&view.listener_name);
+    let approval_rule = shown(&view.approval_rule);
     let members = [
         ("id", Some(view.id.as_str())),
         ("status", Some(view.status.word().unwrap_or("UNKNOWN"))),
-        ("listener_name", Some(view.listener_name.as_str())),
-        ("approval_rule", Some(view.approval_rule.as_str())),
+        ("listener_name", Some(listener_name.as_str())),
+        ("approval_rule", Some(approval_rule.as_str())),
         ("created_at", Some(view.created_at.as_str())),
         ("decided_at", view.decided_at.as_deref()),
         ("rejection_reason", reason.as_deref()),
@@ -125,7 +127,7 @@ fn instruction(view: &ApprovalView, family: Family) -> String {
         Some(time) => format!(" {words} {time}."),
         None => String::new(),
     };
-    let (listener, wait) = (&view.listener_name, family.prefix());
+    let (listener, wait) = (shown(&view.listener_name), family.prefix());
     match view.status {
         Status::Pending => format!(
             "Nobody has decided yet. Call {wait}_wait with this id. Do not resend the statement meanwhile and do not reformat it: other bytes are another request.{}",
@@ -150,17 +152,22 @@ fn instruction(view: &ApprovalView, family: Family) -> String {
     }
 }
 
-/// The approver's words, without what nobody sees: a model reads them. Not of any length: they stand in an answer four times.
+/// The approver's words.
 fn reason(view: &ApprovalView) -> Option<String> {
-    let reason = view.rejection_reason.as_deref()?;
+    let reason = view.rejection_reason.as_deref().map(shown);
+    reason.filter(|text| !text.is_empty())
+}
+
+/// A person's words as a model is to read them: without what nobody sees, and not of any length, as they stand in an answer four times.
+fn shown(words: &str) -> String {
     let mut text = String::new();
     let is_shown = |letter: &char| !letter.is_control() && !is_invisible(*letter);
-    for letter in reason.chars().filter(is_shown) {
-        if text.len().saturating_add(letter.len_utf8()) > limits::TOLD_REASON_BYTES {
+    for letter in words.chars().filter(is_shown) {
+        if text.len().saturating_add(letter.len_utf8()) > limits::TOLD_BYTES {
             text.push('…');
             break;
         }
         text.push(letter);
     }
-    Some(text).filter(|text| !text.is_empty())
+    text
 }
