@@ -25,6 +25,7 @@ mod hold_faults;
 mod json_bodies;
 mod json_streams;
 mod main_loop;
+mod mcp_advertised;
 mod mcp_clients;
 mod mcp_transport;
 mod mcp_waits;

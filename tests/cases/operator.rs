@@ -7,12 +7,14 @@ use std::process::{Output, Stdio};
 use hoop_tests::answer;
 use hoop_tests::client::{Answers, Connection};
 use hoop_tests::host::Host;
-use hoop_tests::http1::request;
+use hoop_tests::http1::{request, request_to};
+use hoop_tests::mcp::wire::{BOTH, JSON, messages, told, tool_call};
 use hoop_tests::on_both_hosts;
 use hoop_tests::real_plane::free_port;
 use hoop_tests::scene::Folder;
 use hoop_tests::{binaries, host, wait};
 use host_sim_cli::bootstrap::Bootstrap;
+use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::runtime::Builder;
@@ -43,7 +45,7 @@ async fn the_host_accepts_every_bootstrap_that_we_ship(host: Host) {
         assert!(accepted, "{}\n{log}", file.display());
         checked += 1;
     }
-    assert_eq!(checked, 2, "envoy.yaml and grpc.yaml");
+    assert_eq!(checked, 3, "envoy.yaml, grpc.yaml and mcp.yaml");
 }
 
 fn yaml_files(folder: &Path) -> Vec<PathBuf> {
@@ -59,12 +61,13 @@ fn yaml_files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Ports of one `host-sim up`: gate, plane, upstream, admin; gate for gRPC, its service, its admin.
-struct Ports([u16; 7]);
+/// Ports of one `host-sim up`: gate, plane, upstream, admin; gate for gRPC, its service, its admin; approval tools, their
+/// admin.
+struct Ports([u16; 9]);
 
 impl Ports {
     fn free() -> Ports {
-        Ports([(); 7].map(|()| free_port()))
+        Ports([(); 9].map(|()| free_port()))
     }
 
     fn flags(&self) -> Vec<String> {
@@ -75,7 +78,7 @@ impl Ports {
     }
 }
 
-const FLAGS: [&str; 7] = [
+const FLAGS: [&str; 9] = [
     "--listen",
     "--plane-listen",
     "--upstream-listen",
@@ -83,6 +86,8 @@ const FLAGS: [&str; 7] = [
     "--grpc-listen",
     "--ledger-listen",
     "--grpc-admin-listen",
+    "--mcp-listen",
+    "--mcp-admin-listen",
 ];
 
 fn up(host: Host, ports: &Ports, data: &Path) -> Command {
@@ -204,6 +209,17 @@ async fn a_posting_waits_for_a_person_who_reads_it_and_passes_once(ports: &Ports
     assert_ne!(pending_post(ports).await, id);
 }
 
+/// What the approval tools tell of an approval that another gate filed.
+async fn told_by_the_tools(ports: &Ports, id: &str) -> Value {
+    let [.., tools, _] = ports.0;
+    let call = tool_call("approval_status", json!({"id": id}), None);
+    let host = format!("127.0.0.1:{tools}");
+    let call = request_to(&host, "POST", "/mcp", &[JSON, BOTH], Some(call.as_bytes()));
+    let address = ([127, 0, 0, 1], tools).into();
+    let mut connection = Connection::open(address, Answers::default()).await;
+    told(&messages(&connection.send(&call).await)[0])
+}
+
 async fn the_whole_stack_starts_in_one_command_works_and_stops_without_a_trace(host: Host) {
     let folder = Folder::create();
     let ports = Ports::free();
@@ -233,14 +249,15 @@ async fn the_whole_stack_starts_in_one_command_works_and_stops_without_a_trace(h
             .await
     };
     assert_eq!(send("GET").await.status, 200);
-    let id = answer::pending(&send("POST").await);
+    let id = answer::pending_with_tools(&send("POST").await);
+    assert_eq!(told_by_the_tools(&ports, &id).await["status"], "PENDING");
     let list = approvals(plane, folder.path(), &["list"]).await;
     let listed = String::from_utf8_lossy(&list.stdout).into_owned();
     assert!(list.status.success() && listed.contains(&id), "{list:?}");
     let approved = approvals(plane, folder.path(), &["approve", &id]).await;
     assert!(approved.status.success(), "{approved:?}");
     assert_eq!(send("POST").await.status, 200);
-    assert_ne!(answer::pending(&send("POST").await), id);
+    assert_ne!(answer::pending_with_tools(&send("POST").await), id);
     a_posting_waits_for_a_person_who_reads_it_and_passes_once(&ports, folder.path()).await;
 
     let pid = child.id().expect("a running process").to_string();
@@ -294,7 +311,7 @@ async fn a_stop_of_the_whole_stack_keeps_what_was_filed(host: Host) {
     let mut ids = Vec::new();
     for _ in 0..2 {
         let mut child = up(host, &ports, folder.path())
-            .arg("--without-grpc")
+            .args(["--without-grpc", "--without-mcp"])
             .spawn()
             .expect("host-sim starts");
         printed(&mut child, &["Ctrl-C".to_owned()]).await;
@@ -325,7 +342,7 @@ async fn a_configuration_that_the_gate_refuses_ends_the_stack_with_the_reason(ho
     std::fs::write(&file, "{\"listner_name\": \"a\"}").expect("a file");
     let ports = Ports::free();
     let output = up(host, &ports, folder.path())
-        .arg("--without-grpc")
+        .args(["--without-grpc", "--without-mcp"])
         .arg("--filter-config")
         .arg(&file)
         .output();

@@ -17,6 +17,25 @@ pub fn pending(answer: &Answer) -> String {
     id
 }
 
+/// [`pending`] where agents have the approval tools, one of which the text names.
+pub fn pending_with_tools(answer: &Answer) -> String {
+    let id = named(answer, Some("PENDING"));
+    assert_eq!(
+        answer.header("retry-after").as_deref(),
+        Some("5"),
+        "{answer}"
+    );
+    assert_eq!(answer.text(), names_the_tool(&id) + "\n", "{answer}");
+    id
+}
+
+/// The text of such a refusal.
+pub fn names_the_tool(id: &str) -> String {
+    format!(
+        "approval {id}: waiting for approval; call the MCP tool approval_wait with the approval id, then resend the identical statement once it is approved ({MESSAGE})"
+    )
+}
+
 /// Asserts a refusal that names an approval which a new send cannot wait for, and gives its id.
 pub fn settled(answer: &Answer, status: &str, reason: &str) -> String {
     let id = review(answer, Some(status), reason);
@@ -113,6 +132,17 @@ pub fn reserved_error(answer: &Answer, status: u16, message: &str) {
 }
 
 fn review(answer: &Answer, status: Option<&str>, reason: &str) -> String {
+    let id = named(answer, status);
+    assert_eq!(
+        answer.text(),
+        format!("{MESSAGE}: {reason} (approval {id})\n"),
+        "{answer}"
+    );
+    id
+}
+
+/// Asserts that a refusal names an approval which stands so, and gives its id.
+fn named(answer: &Answer, status: Option<&str>) -> String {
     assert_eq!(answer.status, 403, "{answer}");
     assert_eq!(
         answer.header("content-type").as_deref(),
@@ -139,11 +169,6 @@ fn review(answer: &Answer, status: Option<&str>, reason: &str) -> String {
     assert_eq!(
         answer.header("x-hoop-review-status").as_deref(),
         status,
-        "{answer}"
-    );
-    assert_eq!(
-        answer.text(),
-        format!("{MESSAGE}: {reason} (approval {id})\n"),
         "{answer}"
     );
     only_known_headers(answer);

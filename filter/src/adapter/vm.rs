@@ -277,6 +277,10 @@ impl Vm {
                     self.cancel(wait, hostcalls::now_ms());
                 }
                 Effect::Cancellable { wait } => {
+                    if self.cancellable.borrow().is_empty() {
+                        // Nobody has looked for a while: what was told meanwhile is about waits that are over.
+                        drop(self.cancellations.news());
+                    }
                     self.cancellable.borrow_mut().insert(id, (wait, false));
                 }
                 Effect::Count(counter) => self.metrics.increment(counter),
