@@ -204,15 +204,14 @@ impl HttpContext for StreamAdapter {
 
     /// The last callback of a stream. A stream that was never opened (Envoy refused its request) has nothing to say.
     fn on_log(&mut self) {
-        if self.stream.is_some() {
-            let never_reached =
-                self.asks(Stream::awaits_upstream) && hostcalls::never_reached_an_upstream();
-            self.handle(Event::StreamEnded { never_reached });
-        }
+        let (Some(vm), Some(_)) = (self.vm.clone(), &self.stream) else {
+            return;
+        };
+        let never_reached =
+            self.asks(Stream::awaits_upstream) && hostcalls::never_reached_an_upstream();
+        self.handle(Event::StreamEnded { never_reached });
         // What the stream counts for stays counted until the host drops it: it may still have to send to a slow client.
-        if let Some(vm) = &self.vm {
-            vm.forget(self.id);
-        }
+        vm.forget(self.id);
     }
 }
 
