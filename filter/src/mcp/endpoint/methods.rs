@@ -7,6 +7,7 @@ use super::tools::{self, Family, Refused, Tool};
 use crate::answer::Answer;
 use crate::identity::Headers;
 use crate::json::{Members, quoted};
+use crate::limits;
 use crate::mcp::headers::{Sent, sent};
 use crate::mcp::json_rpc::{
     self, Call, Frame, HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, Id, METHOD_NOT_FOUND,
@@ -144,10 +145,10 @@ fn tool_call(exchange: Exchange, call: &Call<'_>) -> Asked {
 /// The token by which progress is asked for, in its own letters.
 fn progress_token(call: &Call<'_>) -> Option<String> {
     let meta = Members::of(call.params.as_ref()?.get("_meta")?).ok()?;
-    let token = meta.get("progressToken")?;
-    let is_token = token.starts_with(['"', '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']);
-    let fits = is_token && token.len() <= crate::limits::PROGRESS_TOKEN_BYTES;
-    fits.then(|| token.to_owned())
+    // A text or a number, as an id is.
+    let token = Id::parse(meta.get("progressToken")?)?;
+    let fits = token.token().len() <= limits::PROGRESS_TOKEN_BYTES;
+    fits.then(|| token.token().to_owned())
 }
 
 /// The request that a notification gives up.
